@@ -1,0 +1,99 @@
+"""Facts about tokens, apart from what is decided on them: where each one stands, to which document it belongs, whether it is real."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+import torch.utils._pytree as pytree
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Where the documents of one packed row lie, so that a kernel can lay them side by side.
+
+    `gather` holds, for each document, the places of its tokens in the row, and T (one past the end) where it has none;
+    `scatter` holds, for each token of the row, its place in the flattened N x L rectangle.
+    """
+
+    offsets: Int[Tensor, "N+1"]
+    longest: int
+    gather: Int[Tensor, "N L"]
+    scatter: Int[Tensor, "T"]
+
+    @staticmethod
+    def of(lengths: Int[Tensor, "N"]) -> Spans:
+        """The spans of documents of these lengths (each at least 1), end to end. Built on the CPU, by whoever makes the batch."""
+        offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        longest, total = int(lengths.max()), int(offsets[-1])
+        columns = torch.arange(longest)
+        gather = torch.where(columns < lengths[:, None], offsets[:-1, None] + columns, total)
+        scatter = torch.nonzero((columns < lengths[:, None]).flatten()).flatten()
+        return Spans(offsets=offsets.to(torch.int32), longest=longest, gather=gather, scatter=scatter)
+
+    def to(self, device: torch.device | str) -> Spans:
+        return _moved(self, device)
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The facts that a pattern is asked about. `spans` is there when the row is packed (B = 1) and the batcher laid it out."""
+
+    positions: Int[Tensor, "B T"]
+    documents: Int[Tensor, "B T"]
+    real: Bool[Tensor, "B T"]
+    spans: Spans | None = None
+
+    @staticmethod
+    def plain(batch: int, length: int, *, device: torch.device | str = "cpu") -> Tokens:
+        """Rows of equal length, all real, one document each."""
+        positions = torch.arange(length, device=device).expand(batch, length)
+        return Tokens(positions, torch.zeros_like(positions), torch.ones_like(positions, dtype=torch.bool))
+
+    @staticmethod
+    def padded(real: Bool[Tensor, "B T"]) -> Tokens:
+        """Rows with padding on either side; positions count the real tokens from 0, so that left padding moves nothing."""
+        positions = (real.long().cumsum(1) - 1).clamp_min(0)
+        return Tokens(positions, torch.zeros_like(positions), real)
+
+    @staticmethod
+    def packed(lengths: Int[Tensor, "N"]) -> Tokens:
+        """One row (B = 1) of documents end to end; positions restart in each."""
+        documents = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+        offsets = torch.repeat_interleave(lengths.cumsum(0) - lengths, lengths)
+        positions = torch.arange(len(documents)) - offsets
+        real = torch.ones_like(positions, dtype=torch.bool)
+        return Tokens(positions[None], documents[None], real[None], Spans.of(lengths))
+
+    def to(self, device: torch.device | str) -> Tokens:
+        return _moved(self, device)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a trunk sees besides its own input: the facts of its tokens, and the memories (a decoder may have two encoders)."""
+
+    own: Tokens
+    memories: tuple[Tensor, ...] = ()
+    memory_tokens: tuple[Tokens, ...] = ()
+
+
+def _moved(facts, device):
+    """A copy with every tensor on `device`; what is not a tensor stays."""
+    values = {field.name: getattr(facts, field.name) for field in dataclasses.fields(facts)}
+    moved = {
+        name: value.to(device, non_blocking=True) if isinstance(value, Tensor | Spans) and name != "spans" else value
+        for name, value in values.items()
+    }
+    if moved.get("spans") is not None:
+        moved["spans"] = _moved(moved["spans"], device)
+    return type(facts)(**moved)
+
+
+for facts in (Spans, Tokens, View):  # so that compiled code and checkpointing see the tensors inside
+    names = [field.name for field in dataclasses.fields(facts)]
+    static = [name for name in names if name == "longest"]
+    pytree.register_dataclass(facts, field_names=[name for name in names if name not in static], drop_field_names=static)
