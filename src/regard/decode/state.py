@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The ids that mean something to search; an imported model may bring others."""
+
+    pad: int = 0
+    begin: int = 1
+    end: int = 2
 
 
 class Step(NamedTuple):
@@ -19,6 +30,16 @@ class Step(NamedTuple):
 class Stepper(Protocol):
     """Rows of half-written targets, `beam` rows for each source, those of one source side by side."""
 
+    @property
+    def continuous(self) -> bool:
+        """May sources come in while other slots are under way? If not, all slots are always admitted at once."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where tokens are wanted and answers lie."""
+        ...
+
     def step(self, tokens: Int[Tensor, "R"]) -> Step:
         """Append one token to each row and say what may follow."""
         ...
@@ -30,3 +51,9 @@ class Stepper(Protocol):
     def admit(self, slots: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
         """Put new sources (token ids, end mark included) into these slots; their rows begin empty."""
         ...
+
+
+class OpenStepper(Protocol):
+    """What a model hands to search: a new stepper with room for `slots` sources and `capacity` steps after each admission."""
+
+    def __call__(self, *, slots: int, beam: int, capacity: int, attention: bool) -> Stepper: ...

@@ -1,0 +1,140 @@
+"""What may be written next: small rules, each a pure function on what is written and what the rules before it allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from regard.decode.draft import LEAST, Written
+from regard.errors import UsageError
+
+
+class Constraint(Protocol):
+    def __call__(self, written: Written, allowed_RV: Bool[Tensor, "R V"]) -> Bool[Tensor, "R V"]: ...
+
+
+@dataclass(frozen=True)
+class Never:
+    """These tokens are not written: marks that are no words, the unknown word."""
+
+    tokens: tuple[int, ...]
+
+    def __call__(self, written: Written, allowed_RV: Tensor) -> Tensor:
+        return allowed_RV.index_fill(1, torch.tensor(self.tokens, device=allowed_RV.device), False)
+
+
+@dataclass(frozen=True)
+class Only:
+    """Nothing but these tokens, and the end mark."""
+
+    tokens: tuple[int, ...]
+
+    def __call__(self, written: Written, allowed_RV: Tensor) -> Tensor:
+        listed = torch.zeros(allowed_RV.shape[1], dtype=torch.bool, device=allowed_RV.device)
+        listed[[*self.tokens, written.marks.end]] = True
+        return allowed_RV & listed
+
+
+@dataclass(frozen=True)
+class Banned:
+    """These token sequences do not occur: the last token of one is forbidden where the others have just been written."""
+
+    phrases: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self):
+        if not all(self.phrases):
+            raise UsageError("a banned phrase is empty", do="leave it out")
+
+    def __call__(self, written: Written, allowed_RV: Tensor) -> Tensor:
+        for size in sorted({len(phrase) for phrase in self.phrases}):
+            phrases_PN = torch.tensor([phrase for phrase in self.phrases if len(phrase) == size], device=allowed_RV.device)
+            begun_RP = (_last(written, size - 1)[:, None] == phrases_PN[None, :, :-1]).all(-1)
+            allowed_RV = allowed_RV & ~_marked(begun_RP, phrases_PN[:, -1].expand_as(begun_RP), like=allowed_RV)
+        return allowed_RV
+
+
+@dataclass(frozen=True)
+class NoRepeat:
+    """No n-gram of this size occurs twice in a target."""
+
+    size: int
+
+    def __call__(self, written: Written, allowed_RV: Tensor) -> Tensor:
+        if written.tokens.shape[1] < self.size:
+            return allowed_RV
+        grams_RLN = written.tokens.unfold(1, self.size, 1)
+        whole_RL = torch.arange(grams_RLN.shape[1], device=allowed_RV.device) + self.size <= written.lengths[:, None]
+        again_RL = whole_RL & (grams_RLN[..., :-1] == _last(written, self.size - 1)[:, None]).all(-1)
+        return allowed_RV & ~_marked(again_RL, grams_RLN[..., -1], like=allowed_RV)
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """No end before the minimum of the job."""
+
+    def __call__(self, written: Written, allowed_RV: Tensor) -> Tensor:
+        early_R = written.lengths < written.minimums
+        end_V = torch.arange(allowed_RV.shape[1], device=allowed_RV.device) == written.marks.end
+        return allowed_RV & ~(early_R[:, None] & end_V)
+
+
+@dataclass(frozen=True)
+class WayOut:
+    """Where the other rules leave nothing, the row may end."""
+
+    def __call__(self, written: Written, allowed_RV: Tensor) -> Tensor:
+        end_V = torch.arange(allowed_RV.shape[1], device=allowed_RV.device) == written.marks.end
+        return allowed_RV | (~allowed_RV.any(1, keepdim=True) & end_V)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Every row begins with the prefix of its job, whatever the other rules say of it."""
+
+    def __call__(self, written: Written, allowed_RV: Tensor) -> Tensor:
+        longest = written.prefixes.shape[1]
+        if not longest:
+            return allowed_RV
+        next_R1 = written.prefixes.gather(1, written.lengths.clamp_max(longest - 1)[:, None])
+        forced_R1 = (written.lengths[:, None] < longest) & (next_R1 >= 0)
+        only_RV = torch.arange(allowed_RV.shape[1], device=allowed_RV.device) == next_R1
+        return torch.where(forced_R1, only_RV, allowed_RV)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At the limit of the job nothing but the end mark may follow."""
+
+    def __call__(self, written: Written, allowed_RV: Tensor) -> Tensor:
+        over_R = written.lengths >= written.limits
+        end_V = torch.arange(allowed_RV.shape[1], device=allowed_RV.device) == written.marks.end
+        return torch.where(over_R[:, None], end_V, allowed_RV)
+
+
+def possible(log_probs_RV: Float[Tensor, "R V"], written: Written, constraints: Sequence[Constraint]) -> Float[Tensor, "R V"]:
+    """The model's log-probabilities, unchanged where the constraints allow and minus infinity elsewhere: nothing is made up for it.
+
+    The first word belongs to the caller's constraints, the last to length and prefix, which always leave something.
+    """
+    allowed_RV = torch.ones_like(log_probs_RV, dtype=torch.bool)
+    for constraint in (Never((written.marks.pad, written.marks.begin)), *constraints, Minimum(), WayOut(), Limit(), Prefix()):
+        allowed_RV = constraint(written, allowed_RV)
+    return log_probs_RV.clamp_min(LEAST).masked_fill(~allowed_RV, -torch.inf)
+
+
+def _last(written: Written, count: int) -> Tensor:
+    """The last `count` tokens of each row; of shorter rows something that equals no token."""
+    places_RN = written.lengths[:, None] - count + torch.arange(count, device=written.device)
+    tokens_RN = written.tokens.gather(1, places_RN.clamp(0, max(written.tokens.shape[1] - 1, 0))) if count else places_RN
+    return torch.where(places_RN >= 0, tokens_RN, -2)  # not NOTHING: an empty place must not equal an empty place
+
+
+def _marked(hit: Tensor, tokens: Tensor, *, like: Tensor) -> Tensor:
+    """A row of the vocabulary each, true at the tokens that are hit."""
+    counts = torch.zeros(like.shape, dtype=torch.uint8, device=like.device)
+    return counts.scatter_reduce(1, tokens.clamp_min(0), hit.to(torch.uint8), "amax").bool()
