@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.utils._pytree as pytree
@@ -25,10 +25,13 @@ class Spans:
     scatter: Int[Tensor, "T"]
 
     @staticmethod
-    def of(lengths: Int[Tensor, "N"]) -> Spans:
-        """The spans of documents of these lengths (each at least 1), end to end. Built on the CPU, by whoever makes the batch."""
+    def of(lengths: Int[Tensor, "N"], *, longest: int = 0) -> Spans:
+        """The spans of documents of these lengths, end to end. Built on the CPU, by whoever makes the batch.
+
+        For shapes that stay the same from batch to batch: a fixed `longest`, and documents of length 0 that make up their number.
+        """
         offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-        longest, total = int(lengths.max()), int(offsets[-1])
+        longest, total = longest or int(lengths.max()), int(offsets[-1])
         columns = torch.arange(longest)
         gather = torch.where(columns < lengths[:, None], offsets[:-1, None] + columns, total)
         scatter = torch.nonzero((columns < lengths[:, None]).flatten()).flatten()
@@ -60,13 +63,13 @@ class Tokens:
         return Tokens(positions, torch.zeros_like(positions), real)
 
     @staticmethod
-    def packed(lengths: Int[Tensor, "N"]) -> Tokens:
+    def packed(lengths: Int[Tensor, "N"], *, longest: int = 0) -> Tokens:
         """One row (B = 1) of documents end to end; positions restart in each."""
         documents = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
         offsets = torch.repeat_interleave(lengths.cumsum(0) - lengths, lengths)
         positions = torch.arange(len(documents)) - offsets
         real = torch.ones_like(positions, dtype=torch.bool)
-        return Tokens(positions[None], documents[None], real[None], Spans.of(lengths))
+        return Tokens(positions[None], documents[None], real[None], Spans.of(lengths, longest=longest))
 
     def to(self, device: torch.device | str) -> Tokens:
         return _moved(self, device)
@@ -79,6 +82,7 @@ class View:
     own: Tokens
     memories: tuple[Tensor, ...] = ()
     memory_tokens: tuple[Tokens, ...] = ()
+    memo: dict = field(default_factory=dict)  # masks and layouts that all layers of this call share
 
 
 def _moved(facts, device):
@@ -93,7 +97,19 @@ def _moved(facts, device):
     return type(facts)(**moved)
 
 
-for facts in (Spans, Tokens, View):  # so that compiled code and checkpointing see the tensors inside
-    names = [field.name for field in dataclasses.fields(facts)]
-    static = [name for name in names if name == "longest"]
-    pytree.register_dataclass(facts, field_names=[name for name in names if name not in static], drop_field_names=static)
+def _register(facts: type, static: tuple[str, ...]) -> None:
+    """So that compiled code and wrappers see the tensors inside."""
+    names = [field.name for field in dataclasses.fields(facts) if field.name not in static]
+
+    def flatten(value):
+        return [getattr(value, name) for name in names], tuple(getattr(value, name) for name in static)
+
+    def unflatten(children, context):
+        return facts(**dict(zip(names, children)), **dict(zip(static, context)))
+
+    pytree.register_pytree_node(facts, flatten, unflatten)
+
+
+_register(Spans, ("longest",))
+_register(Tokens, ())
+_register(View, ())

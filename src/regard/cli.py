@@ -1,0 +1,114 @@
+"""The command line: parse, call, and turn what went wrong into one line and an exit code. Nothing heavy is imported before a verb runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+from regard.errors import Interrupted, RegardError
+
+VERBS = {
+    "demo": "train the embedded corpus on this CPU, score it, translate, and write a page to look inside",
+    "train": "train a model from a recipe, a TOML file, or just two text files",
+    "translate": "translate lines with a trained model",
+    "score": "log-probability of given translations, line by line",
+    "evaluate": "BLEU and other scores of a model or of ready translations",
+    "look": "see what each head attends to: one self-contained page",
+    "check": "the data doctor: what is wrong in these files, where, in which line",
+    "clean": "write these files again without what is wrong in them",
+    "average": "average the parameters of several models into one",
+    "recipes": "list the recipes, or show one",
+    "bench": "measure, by name, what a test should not time",
+}
+
+EXIT_CODES = """exit codes: 0 ok, 1 failure, 2 usage, 3 bad data, 4 bad model folder, 5 out of memory,
+75 interrupted and resumable, 130 Ctrl-C, 141 broken pipe"""
+
+
+def parser(verb: str = "") -> argparse.ArgumentParser:
+    """The whole parser, or with the arguments of one verb only filled in: the others then cost no import."""
+    root = argparse.ArgumentParser(
+        prog="regard",
+        description="Train, run and look inside Transformers.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    root.add_argument("--version", action="store_true", help="versions of regard, Python, torch and CUDA")
+    root.add_argument("--traceback", action="store_true", help="show where in the code an error arose")
+    verbs = root.add_subparsers(dest="verb", metavar="VERB")
+    for name, says in VERBS.items():
+        one = verbs.add_parser(name, help=says, description=says[0].upper() + says[1:] + ".", allow_abbrev=False)
+        if name == verb or verb == "*":
+            command(name).arguments(one)
+    return root
+
+
+def command(verb: str):
+    """The module of a verb: `arguments(parser)` declares, `run(arguments)` does."""
+    return import_module(f"regard.commands.{verb}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    root = parser(next((word for word in argv if word in VERBS), ""))
+    arguments = root.parse_args(argv)
+    if arguments.version:
+        print(versions())
+        return 0
+    if not arguments.verb:
+        root.print_help()
+        return 2
+    try:
+        code = command(arguments.verb).run(arguments) or 0
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at exit
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return fail("stopped", 128 + signal.SIGINT)
+    except Interrupted as error:
+        return fail(str(error), error.code)
+    except Exception as error:
+        if arguments.traceback:
+            raise
+        return explain(error)
+
+
+def explain(error: Exception) -> int:
+    """One line for the error, and its exit code."""
+    if isinstance(error, RegardError):
+        return fail(str(error), error.code)
+    if isinstance(error, MemoryError) or "out of memory" in str(error).lower() or "can't allocate memory" in str(error):
+        return fail(f"out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); make the batch or the model smaller", 5)
+    if isinstance(error, OSError) and error.strerror:
+        return fail(f"{error.filename or 'a file'}: {error.strerror}; check the path, its permissions and the free space", 1)
+    what = str(error).splitlines()[0] if str(error) else "no message"
+    return fail(f"a fault of regard itself: {type(error).__name__}: {what}; run again with `regard --traceback ...` to see where", 1)
+
+
+def fail(line: str, code: int) -> int:
+    print(f"regard: {line}", file=sys.stderr)
+    return code
+
+
+def versions() -> str:
+    import platform
+
+    import torch
+
+    try:
+        ours = version("regard")
+    except PackageNotFoundError:
+        ours = "(not installed)"
+    cuda = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
+    return f"regard {ours}, Python {platform.python_version()}, torch {torch.__version__}, {cuda}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

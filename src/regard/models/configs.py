@@ -1,0 +1,38 @@
+"""The configurations of whole models. What they are built of is configured beside the parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from regard.nn.embed import Embedding
+from regard.nn.init import Init, Xavier
+from regard.nn.trunk_transformer import Transformer
+
+
+@dataclass(frozen=True)
+class EncoderDecoder:
+    """The paper's model: an encoder reads the source, a decoder writes the target and looks at the encoder."""
+
+    kind: ClassVar[Literal["translator"]] = "translator"
+    d_model: int = 512
+    "Width of the residual stream."
+    encoder: Transformer = Transformer()
+    "The trunk that reads the source."
+    decoder: Transformer = Transformer()
+    "The trunk that writes the target; causal by nature."
+    embedding: Embedding = Embedding()
+    "How the tokens of both sides become vectors."
+    tie: Literal["all", "target", "none"] = "all"
+    "Which tables are one: source, target and output; target and output; none. All needs one vocabulary for both sides."
+    output_bias: bool = False
+    "A bias for each word of the output."
+    init: Init = Xavier()
+    "First values of the parameters."
+    source_vocabulary: int = 0
+    "Size of the source vocabulary; 0: taken from the tokenizer."
+    target_vocabulary: int = 0
+    "Size of the target vocabulary; 0: taken from the tokenizer."
+
+
+Model = EncoderDecoder

@@ -1,0 +1,50 @@
+"""Models of known sizes, by name: what lies beneath a recipe's own keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Table = dict[str, Any]
+
+
+def _translator(*, layers: int, d_model: int, d_ff: int, heads: int, dropout: float, placement: str, biases: bool, vocabulary: int) -> Table:
+    slot = {"biases": biases}
+    trunk = {
+        "layers": layers,
+        "heads": heads,
+        "own": slot,
+        "cross": slot,
+        "feed_forward": {"d_ff": d_ff},
+        "dropout": dropout,
+        "placement": placement,
+    }
+    return {
+        "kind": "translator",
+        "d_model": d_model,
+        "encoder": trunk,
+        "decoder": trunk,
+        "embedding": {"dropout": dropout},
+        "source_vocabulary": vocabulary,
+        "target_vocabulary": vocabulary,
+    }
+
+
+PRESETS: dict[str, Table] = {
+    "tiny": _translator(layers=4, d_model=128, d_ff=256, heads=4, dropout=0.3, placement="pre", biases=True, vocabulary=0),
+    "small": _translator(layers=3, d_model=256, d_ff=1024, heads=4, dropout=0.1, placement="pre", biases=True, vocabulary=0),
+    # Vaswani et al. 2017, table 3: one shared vocabulary of 37,000, no biases in attention
+    "base": _translator(layers=6, d_model=512, d_ff=2048, heads=8, dropout=0.1, placement="post", biases=False, vocabulary=37_000),
+    "big": _translator(layers=6, d_model=1024, d_ff=4096, heads=16, dropout=0.3, placement="post", biases=False, vocabulary=37_000),
+}
+
+
+def merge(below: Table, above: Table) -> Table:
+    """Tables laid over one another; where both have a key, the upper one speaks, and a change of `kind` clears what lay below."""
+    merged = dict(below)
+    for key, value in above.items():
+        under = below.get(key)
+        if isinstance(value, dict) and isinstance(under, dict) and value.get("kind", under.get("kind")) == under.get("kind"):
+            merged[key] = merge(under, value)
+        else:
+            merged[key] = value
+    return merged

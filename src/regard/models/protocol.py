@@ -1,0 +1,18 @@
+"""What training asks of any model: hidden states for a batch, and an output that scores them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.data.batch import PairBatch
+
+
+class Trainable(Protocol):
+    """A module whose call gives hidden states, and whose `output` gives scores of what may follow each of them."""
+
+    output: nn.Module
+
+    def __call__(self, batch: PairBatch) -> Float[Tensor, "B T D"]: ...

@@ -1,0 +1,121 @@
+"""Multi-head attention: project, split into heads, attend, join, project. Self- or cross-attention by what it is given as memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.errors import UsageError
+from regard.nn.attention.attend import attend
+from regard.nn.attention.biases import Bias, NoBias
+from regard.nn.attention.normalise import Normaliser, Softmax
+from regard.nn.attention.patterns import Full, Pattern, together
+from regard.nn.attention.scores import ScaledDot, Score
+from regard.nn.cache import Fixed, Growing, Slots
+from regard.nn.positions import NoRotation, Rotary, Rotation, rotate
+from regard.nn.tap import tap, watched
+from regard.nn.view import Tokens, View
+
+Kernel = Literal["auto", "reference", "sdpa", "gathered", "flex", "varlen"]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What one attention slot computes; the trunk says how many heads there are and how wide."""
+
+    kind: ClassVar[Literal["attention"]] = "attention"
+    score: Score = ScaledDot()
+    "How well a query fits a key."
+    pattern: tuple[Pattern, ...] = ()
+    "Who may see whom, all of them together; a decoder's self-attention is causal besides."
+    bias: Bias = NoBias()
+    "What is added to the scores for the distance."
+    rotation: Rotation = NoRotation()
+    "Whether queries and keys are turned by their position."
+    normalise: Normaliser = Softmax()
+    "How scores become weights."
+    kernel: Kernel = "auto"
+    "The implementation: auto chooses by what is asked, and says why in `regard plan`."
+    biases: bool = True
+    "Whether the four projections have biases."
+    dropout: float = 0.0
+    "Dropout on the weights (the fast GPU kernels have none)."
+
+
+class MultiHead(nn.Module):
+    """softmax(Q K^T / sqrt(d_k) + ..) V for each head, concatenated, times W_O."""
+
+    def __init__(self, config: Attention, d_model: int, *, heads: int, groups: int, d_head: int, pattern: tuple[Pattern, ...], name: str):
+        super().__init__()
+        if heads % groups:
+            raise UsageError(f"{heads} heads cannot share {groups} key-value heads evenly", where=name, do="choose a divisor of heads")
+        self.heads, self.groups, self.d_head, self.name = heads, groups, d_head, name
+        self.query = nn.Linear(d_model, heads * d_head, bias=config.biases)
+        self.key = nn.Linear(d_model, groups * d_head, bias=config.biases)
+        self.value = nn.Linear(d_model, groups * d_head, bias=config.biases)
+        self.output = nn.Linear(heads * d_head, d_model, bias=config.biases)
+        self.score = config.score.build(heads, d_head, d_head)
+        self.bias = config.bias.build(heads, d_head)
+        self.pattern = together((*pattern, *config.pattern) or Full())
+        self.config = config
+
+    def forward(self, x_BTD: Float[Tensor, "B T D"], view: View, memory: int | None = None) -> Float[Tensor, "B T D"]:
+        """Attend to the row itself, or to the memory of this number."""
+        source, keys = (x_BTD, view.own) if memory is None else (view.memories[memory], view.memory_tokens[memory])
+        return self._attend(self._query(x_BTD, view.own), *self.project(source, keys), view.own, keys, view.memo)
+
+    def step(self, x_RTD: Float[Tensor, "R T D"], view: View, past: Growing, slots: Slots) -> Float[Tensor, "R T D"]:
+        """Attend to the past and to oneself, and leave one's own keys and values in the cache."""
+        key_RGSE, value_RGSE = past.extend(*self.project(x_RTD, view.own), slots)
+        return self._attend(self._query(x_RTD, view.own), key_RGSE, value_RGSE, view.own, slots.keys, view.memo)
+
+    def look(self, x_RTD: Float[Tensor, "R T D"], view: View, memory: Fixed, memory_tokens: Tokens) -> Float[Tensor, "R T D"]:
+        """Attend to a memory projected before; the rows of one source ask together, as one longer query."""
+        assert memory.key is not None and memory.value is not None
+        rows, time, sources = x_RTD.shape[0], x_RTD.shape[1], memory.key.shape[0]
+        query_RHTE, tokens = self._query(x_RTD, view.own), view.own
+        if rows != sources:
+            query_RHTE = query_RHTE.unflatten(0, (sources, -1)).transpose(1, 2).flatten(2, 3)
+            if "together" not in view.memo:
+                view.memo["together"] = Tokens(*(fact.reshape(sources, -1) for fact in (tokens.positions, tokens.documents, tokens.real)))
+            tokens = view.memo["together"]
+        out = self._attend(query_RHTE, memory.key, memory.value, tokens, memory_tokens, view.memo)
+        return out.reshape(rows, time, -1)
+
+    def project(self, memory: Float[Tensor, "B S D"], tokens: Tokens) -> tuple[Tensor, Tensor]:
+        """Keys and values of a memory, split into heads."""
+        key_BGSE = self.key(memory).unflatten(-1, (self.groups, -1)).transpose(1, 2)
+        value_BGSE = self.value(memory).unflatten(-1, (self.groups, -1)).transpose(1, 2)
+        if isinstance(self.config.rotation, Rotary):
+            key_BGSE = rotate(key_BGSE, tokens.positions, self.config.rotation)
+        return tap(key_BGSE, f"{self.name}.key"), tap(value_BGSE, f"{self.name}.value")
+
+    def _query(self, x: Tensor, tokens: Tokens) -> Tensor:
+        query_BHTE = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        if isinstance(self.config.rotation, Rotary):
+            query_BHTE = rotate(query_BHTE, tokens.positions, self.config.rotation)
+        return tap(query_BHTE, f"{self.name}.query")
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, queries: Tokens, keys: Tokens, memo: dict):
+        weights = f"{self.name}.weights"
+        out_BHTE = attend(
+            query,
+            key,
+            value,
+            queries=queries,
+            keys=keys,
+            pattern=self.pattern,
+            score=self.score,
+            bias=self.bias,
+            normalise=self.config.normalise,
+            kernel=self.config.kernel,
+            dropout=self.config.dropout if self.training else 0.0,
+            memo=memo,
+            see=(lambda x: tap(x, weights)) if watched(weights) else None,
+        )
+        out_BHTE = tap(out_BHTE, f"{self.name}.heads")
+        return self.output(out_BHTE.transpose(1, 2).flatten(2))
+

@@ -1,0 +1,120 @@
+"""The Transformer's trunk: a stack of blocks, each of them the paper's figure. Encoder, decoder and decoder-only differ in what they see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.errors import UsageError
+from regard.nn.attention.multihead import Attention, MultiHead
+from regard.nn.attention.patterns import Causal
+from regard.nn.cache import Fixed, Growing, State, new_slots
+from regard.nn.feedforward import FeedForward, PositionWise
+from regard.nn.norms import LayerNorm, Norm, build_norm
+from regard.nn.residual import Placement, Residual
+from regard.nn.tap import tap
+from regard.nn.view import Tokens, View
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A stack of blocks of attention and feed-forward layers."""
+
+    kind: ClassVar[Literal["transformer"]] = "transformer"
+    layers: int = 6
+    "How many blocks."
+    heads: int = 8
+    "Attention heads of every slot."
+    key_value_heads: int = 0
+    "Heads of keys and values, shared by several query heads (GQA, MQA); 0: as many as heads."
+    d_head: int = 0
+    "Width of a head; 0: d_model / heads."
+    own: Attention = Attention()
+    "Self-attention."
+    cross: Attention = Attention()
+    "Attention to the encoder; read by decoders only."
+    feed_forward: FeedForward = FeedForward()
+    "The position-wise layer."
+    norm: Norm = LayerNorm()
+    "The norm around each sublayer."
+    placement: Placement = "post"
+    "post: after the residual sum, as the paper; pre: before the sublayer, and once more at the end."
+    final_norm: bool = False
+    "One more norm at the end of a post-norm stack (a pre-norm stack always has it)."
+    dropout: float = 0.1
+    "Dropout on what each sublayer adds."
+    skip: bool = True
+    "The residual connection; false only to see what happens without."
+
+
+class Block(nn.Module):
+    """x + attention, then (in a decoder) x + cross-attention, then x + feed-forward; each with its norm."""
+
+    def __init__(self, config: Transformer, d_model: int, *, causal: bool, memories: int, name: str):
+        super().__init__()
+        heads = {
+            "heads": config.heads,
+            "groups": config.key_value_heads or config.heads,
+            "d_head": config.d_head or d_model // config.heads,
+        }
+        residual = {"placement": config.placement, "dropout": config.dropout, "skip": config.skip}
+        order = (Causal(),) if causal else ()
+        self.name = name
+        self.own = MultiHead(config.own, d_model, pattern=order, name=f"{name}.own", **heads)
+        self.own_residual = Residual(config.norm, d_model, **residual)
+        names = ["cross"] if memories == 1 else [f"cross{i}" for i in range(memories)]
+        self.cross = nn.ModuleList(MultiHead(config.cross, d_model, pattern=(), name=f"{name}.{cross}", **heads) for cross in names)
+        self.cross_residual = nn.ModuleList(Residual(config.norm, d_model, **residual) for _ in names)
+        self.feed_forward = PositionWise(config.feed_forward, d_model)
+        self.feed_forward_residual = Residual(config.norm, d_model, **residual)
+
+    def forward(self, x_BTD: Float[Tensor, "B T D"], view: View) -> Float[Tensor, "B T D"]:
+        x_BTD = self.own_residual(x_BTD, lambda x: self.own(x, view))
+        for memory, (cross, residual) in enumerate(zip(self.cross, self.cross_residual, strict=True)):
+            x_BTD = residual(x_BTD, lambda x, cross=cross, memory=memory: cross(x, view, memory))
+        return tap(self.feed_forward_residual(x_BTD, self.feed_forward), f"{self.name}.stream")
+
+    def step(self, x_RTD: Tensor, view: View, state: State, layer: int) -> Tensor:
+        past, slots = state.layers[layer], state.slots
+        x_RTD = self.own_residual(x_RTD, lambda x: self.own.step(x, view, past, slots))
+        for cross, residual, memory, tokens in zip(self.cross, self.cross_residual, state.cross[layer], view.memory_tokens, strict=True):
+            x_RTD = residual(x_RTD, lambda x, cross=cross, memory=memory, tokens=tokens: cross.look(x, view, memory, tokens))
+        return tap(self.feed_forward_residual(x_RTD, self.feed_forward), f"{self.name}.stream")
+
+
+class TransformerTrunk(nn.Module):
+    """Blocks in a row. With a state it goes on from what the state holds; without, it sees the whole row at once."""
+
+    packs = True  # documents end to end in one row give the same numbers as rows of their own
+
+    def __init__(self, config: Transformer, d_model: int, *, causal: bool, memories: int = 0, name: str):
+        super().__init__()
+        if not config.d_head and d_model % config.heads:
+            raise UsageError(f"d_model {d_model} does not divide into {config.heads} heads", where=name, do="choose a divisor, or set d_head")
+        self.blocks = nn.ModuleList(
+            Block(config, d_model, causal=causal, memories=memories, name=f"{name}.{layer}") for layer in range(config.layers)
+        )
+        last = config.placement == "pre" or config.final_norm
+        self.norm = build_norm(config.norm, d_model) if last else nn.Identity()
+        self.memories = memories
+
+    def forward(self, x_BTD: Float[Tensor, "B T D"], view: View, state: State | None = None) -> Float[Tensor, "B T D"]:
+        for layer, block in enumerate(self.blocks):
+            x_BTD = block(x_BTD, view) if state is None else block.step(x_BTD, view, state, layer)
+        return self.norm(x_BTD)
+
+    def new_state(self, rows: int, capacity: int, *, beam: int = 1, device: torch.device | str = "cpu") -> State:
+        """Empty caches for this many rows of at most `capacity` tokens; `beam` rows share a source."""
+        growing = [Growing(rows, capacity) for _ in self.blocks]
+        fixed = [tuple(Fixed() for _ in range(self.memories)) for _ in self.blocks]
+        return State(growing, fixed, new_slots(rows, capacity, device), beam)
+
+    def remember(self, state: State, memories: tuple[Tensor, ...], tokens: tuple[Tokens, ...], slots: Tensor | None = None) -> None:
+        """Project the memories once, for every layer; for all sources, or for those that come into these slots."""
+        for block, fixed in zip(self.blocks, state.cross, strict=True):
+            for cross, kept, memory, facts in zip(block.cross, fixed, memories, tokens, strict=True):
+                kept.write(*cross.project(memory, facts), slots)

@@ -1,0 +1,166 @@
+"""Layout, padding and cache change nothing: whatever the variant, the same numbers come out."""
+
+import pytest
+import torch
+
+from regard.data.batch import IGNORED, PairBatch, Side
+from regard.models.build import translator
+from regard.models.configs import EncoderDecoder
+from regard.nn.attention.biases import ALiBi, NoBias, T5Buckets
+from regard.nn.attention.multihead import Attention
+from regard.nn.attention.patterns import Window
+from regard.nn.attention.scores import Additive, Bilinear, Cosine, Gaussian, ScaledDot
+from regard.nn.embed import Embedding
+from regard.nn.feedforward import FeedForward
+from regard.nn.positions import Learned, NoPositions, Rotary, Sinusoid
+from regard.nn.trunk_transformer import Transformer
+from regard.nn.view import Tokens, View
+
+SOURCES = [[5, 6, 7, 8, 2], [9, 2], [5, 11, 2]]
+TARGETS = [[12, 7, 2], [6, 8, 9, 10, 11, 2], [4, 2]]
+
+VARIANTS = {
+    "paper": {},
+    "pre-norm": {"placement": "pre"},
+    "grouped": {"key_value_heads": 2},
+    "narrow": {"d_head": 3},
+    "gated": {"feed_forward": FeedForward(d_ff=22, gated=True, activation="silu")},
+    "rotary": {"own": Attention(rotation=Rotary())},
+    "alibi": {"own": Attention(bias=ALiBi())},
+    "buckets": {"own": Attention(bias=T5Buckets())},
+    "window": {"own": Attention(pattern=(Window(1),))},
+    "bilinear": {"cross": Attention(score=Bilinear())},
+    "additive": {"own": Attention(score=Additive()), "cross": Attention(score=Additive())},
+    "cosine": {"cross": Attention(score=Cosine())},
+    "gaussian": {"own": Attention(score=Gaussian())},
+}
+POSITIONS = {"sinusoid": Sinusoid(), "learned": Learned(length=17), "none": NoPositions()}
+
+
+def model_of(variant="paper", positions="sinusoid", **changes):
+    torch.manual_seed(3)
+    options = {"layers": 2, "heads": 4, "dropout": 0.0, "feed_forward": FeedForward(d_ff=22)} | VARIANTS[variant] | changes
+    config = EncoderDecoder(
+        d_model=16,
+        encoder=Transformer(**options),
+        decoder=Transformer(**options),
+        embedding=Embedding(positions=POSITIONS[positions], dropout=0.0),
+        source_vocabulary=13,
+        target_vocabulary=13,
+    )
+    return translator(config).double().eval()
+
+
+def padded(rows, *, left=0, right=0):
+    width = max(map(len, rows)) + right
+    ids, real = torch.zeros(len(rows), left + width, dtype=torch.long), torch.zeros(len(rows), left + width, dtype=torch.bool)
+    for i, row in enumerate(rows):
+        ids[i, left : left + len(row)] = torch.tensor(row)
+        real[i, left : left + len(row)] = True
+    return Side(ids, Tokens.padded(real))
+
+
+def packed(rows):
+    return Side(torch.tensor([sum(rows, [])]), Tokens.packed(torch.tensor([len(row) for row in rows])))
+
+
+def batch_of(sources, targets, layout=padded, **padding):
+    inputs = [[1, *row[:-1]] for row in targets]
+    source, target, labels = layout(sources, **padding), layout(inputs, **padding), layout(targets, **padding)
+    labels = labels.ids.masked_fill(~target.tokens.real, IGNORED)
+    return PairBatch(source, target, labels, (), 0, 0)
+
+
+def by_sentence(model, batch):
+    """The real logits of each sentence, whatever the layout."""
+    logits, tokens = model.output(model(batch)), batch.target.tokens
+    flat, real, documents = logits[tokens.real], tokens.real, tokens.documents + torch.arange(len(tokens.real))[:, None]
+    return [flat[documents[real] == document] for document in range(len(TARGETS))]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_packed_padded_and_alone_give_the_same_numbers(variant):
+    model = model_of(variant)
+    alone = [model.output(model(batch_of([s], [t])))[0] for s, t in zip(SOURCES, TARGETS)]
+    for layout in (
+        batch_of(SOURCES, TARGETS),
+        batch_of(SOURCES, TARGETS, right=3),
+        batch_of(SOURCES, TARGETS, left=2, right=1),
+        batch_of(SOURCES, TARGETS, packed),
+    ):
+        for one, among in zip(alone, by_sentence(model, layout), strict=True):
+            torch.testing.assert_close(among, one, atol=1e-9, rtol=0)
+
+
+def test_packed_gradients_equal_padded_gradients():
+    gradients = []
+    for layout in (padded, packed):
+        model, batch = model_of(), batch_of(SOURCES, TARGETS, layout)
+        logits = model.output(model(batch))
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORED, reduction="sum").backward()
+        gradients.append({name: p.grad for name, p in model.named_parameters()})
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name], gradient, atol=1e-9, rtol=0, msg=name)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_prefill_and_steps_equal_the_whole(variant, positions):
+    model = model_of(variant, positions)
+    batch = batch_of(SOURCES, TARGETS)
+    whole = model.output(model(batch))
+    ids, tokens, source = batch.target.ids, batch.target.tokens, batch.source.tokens
+    state = model.new_state(3, 11)
+    model.decoder.remember(state, (model.encode(batch.source),), (source,))
+    for start, end in ((0, 3), (3, 4), (4, 6)):
+        facts = Tokens(tokens.positions[:, start:end], tokens.documents[:, start:end], tokens.real[:, start:end])
+        hidden = model.step(ids[:, start:end], facts, source, state, longest=end)
+        torch.testing.assert_close(model.output(hidden)[facts.real], whole[:, start:end][facts.real], atol=1e-9, rtol=0)
+
+
+def test_reorder_trim_and_beam_rows():
+    model = model_of()
+    source = padded(SOURCES[:2])
+    memory = model.encode(source)
+    state = model.new_state(4, 9, beam=2)  # two sources, two rows each
+    model.decoder.remember(state, (memory,), (source.tokens,))
+    rows = torch.tensor([[1, 4, 5, 6], [1, 7, 8, 9], [1, 10, 11, 12], [1, 3, 4, 5]])
+    at = lambda start, end: Tokens.plain(4, end - start)
+    step = lambda ids, start, end: model.step(
+        ids, Tokens(at(start, end).positions + start, at(start, end).documents, at(start, end).real), source.tokens, state, longest=end
+    )
+    step(rows[:, :3], 0, 3)
+    state.reorder(torch.tensor([1, 0, 2, 2]))
+    swapped = rows[[1, 0, 2, 2]]
+    step(torch.full((4, 1), 7), 3, 4)  # a token that is taken back
+    state.trim(3)
+    last = model.output(step(swapped[:, 3:], 3, 4))[:, 0]
+    for row, sentence in enumerate(swapped):
+        alone = batch_of([SOURCES[row // 2]], [[*sentence[1:].tolist(), 2]])
+        torch.testing.assert_close(last[row], model.output(model(alone))[0, 3], atol=1e-9, rtol=0)
+
+
+def test_no_gradient_from_the_future():
+    model = model_of()
+    x = torch.randn(1, 5, 16, dtype=torch.double, requires_grad=True)
+    memory = torch.randn(1, 3, 16, dtype=torch.double)
+    view = View(Tokens.plain(1, 5), (memory,), (Tokens.plain(1, 3),))
+    (gradient,) = torch.autograd.grad(model.decoder(x, view)[0, 2, 0], x)
+    assert gradient[0, :3].abs().sum() > 0
+    assert not gradient[0, 3:].any()
+
+
+def test_an_encoder_without_positions_is_a_set_encoder():
+    model = model_of(positions="none")
+    order = torch.tensor([2, 0, 1])
+    source = Side(torch.tensor([[5, 6, 7]]), Tokens.plain(1, 3))
+    mixed = Side(source.ids[:, order], source.tokens)
+    torch.testing.assert_close(model.encode(mixed), model.encode(source)[:, order], atol=1e-9, rtol=0)
+    ordered = model_of(positions="sinusoid")
+    assert (ordered.encode(mixed) - ordered.encode(source)[:, order]).abs().max() > 1e-3
+
+
+def test_padding_rows_get_no_gradient():
+    model, batch = model_of(), batch_of(SOURCES, TARGETS, right=2)
+    model(batch)[..., 0].sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
