@@ -1,0 +1,52 @@
+"""Attention in five small axes and a kernel: normalise(score(q, k) + bias(i, j), where pattern(i, j)) v."""
+
+from regard.nn.attention.attend import attend, attention_weights
+from regard.nn.attention.biases import ALiBi, Bias, BuiltBias, ByDistance, NoBias, Relative, T5Buckets
+from regard.nn.attention.dispatch import Choice, Kernel, Need, choose
+from regard.nn.attention.normalise import Epanechnikov, Hard, Normaliser, Sigmoid, Softmax, Sparsemax
+from regard.nn.attention.patterns import And, Causal, Document, Facts, Full, Not, Or, Padding, Pattern, Predicate, Prefix, Window
+from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, Pairwise, Product, ScaledDot, Score
+
+__all__ = [
+    "ALiBi",
+    "Additive",
+    "And",
+    "Bias",
+    "Bilinear",
+    "BuiltBias",
+    "ByDistance",
+    "Causal",
+    "Choice",
+    "Cosine",
+    "Document",
+    "Dot",
+    "Epanechnikov",
+    "Facts",
+    "Full",
+    "Gaussian",
+    "Hard",
+    "Kernel",
+    "Need",
+    "NegativeDistance",
+    "NoBias",
+    "Normaliser",
+    "Not",
+    "Or",
+    "Padding",
+    "Pairwise",
+    "Pattern",
+    "Predicate",
+    "Prefix",
+    "Product",
+    "Relative",
+    "ScaledDot",
+    "Score",
+    "Sigmoid",
+    "Softmax",
+    "Sparsemax",
+    "T5Buckets",
+    "Window",
+    "attend",
+    "attention_weights",
+    "choose",
+]

@@ -1,0 +1,1 @@
+"""The ways to compute attention. `reference` is the definition; the others give the same numbers, faster, where they can serve."""

@@ -1,0 +1,52 @@
+"""Torch's scaled_dot_product_attention: without a mask where that is right, and with one made of the pattern and the bias."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.nn.attention.patterns import EVERYWHERE, PAST
+from regard.nn.attention.sight import Sight
+
+
+def attend(query, key, value, *, sight: Sight, score, bias, dropout: float) -> Float[Tensor, "B H T E"]:
+    """Sixteen-bit numbers become 32-bit ones on the CPU, whose kernels for them are several times slower."""
+    if query.device.type != "cpu":
+        return _attend(query, key, value, sight=sight, score=score, bias=bias, dropout=dropout)
+    dtype = query.dtype
+    if dtype.itemsize == 2:
+        query, key, value = query.float(), key.float(), value.float()
+    if not torch.is_autocast_enabled("cpu"):
+        return _attend(query, key, value, sight=sight, score=score, bias=bias, dropout=dropout).to(dtype)
+    with torch.autocast("cpu", enabled=False):
+        return _attend(query, key, value, sight=sight, score=score, bias=bias, dropout=dropout).to(dtype)
+
+
+def _attend(query, key, value, *, sight: Sight, score, bias, dropout: float) -> Tensor:
+    left, right = score.basis(query, key)
+    causal = _is_triangle(sight, bias)
+    return F.scaled_dot_product_attention(
+        left,
+        right,
+        value,
+        attn_mask=None if causal else _mask(query, sight=sight, bias=bias),
+        dropout_p=dropout,
+        is_causal=causal,
+        scale=score.scale(query.shape[-1]),
+        enable_gqa=query.shape[1] != key.shape[1],
+    )
+
+
+def _is_triangle(sight: Sight, bias) -> bool:
+    """Torch's own triangle begins at the top left: right only for plain tokens, T x T."""
+    return sight.plain and sight.pattern.band == PAST and bias.asks == "nothing"
+
+
+def _mask(query, *, sight: Sight, bias) -> Tensor | None:
+    if bias.asks == "nothing":
+        return None if sight.plain and sight.pattern.band == EVERYWHERE else sight.additive(query.dtype)
+    if hasattr(bias, "parameters"):
+        return sight.forbid(bias.scores(query, sight.distance()))
+    return sight.remember(f"{bias} {query.dtype}", lambda: sight.forbid(bias.scores(query, sight.distance())))

@@ -1,0 +1,94 @@
+"""Who sees whom in one call: facts about both sides and a pattern, and the masks that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.errors import UsageError
+from regard.nn.attention.patterns import EVERYWHERE, Facts, Predicate, visible
+from regard.nn.view import Tokens
+
+Made = TypeVar("Made")
+
+
+class Sight:
+    """Where a side has no `Tokens` it is plain: all real, one document, positions from 0.
+
+    A mask is the same for all layers that see alike. `memo` is a dict that the caller hands down the call, fresh for each batch
+    (and each step of decoding), so that it is worked out once; without one nothing is kept.
+    """
+
+    def __init__(
+        self,
+        queries: Tokens | None,
+        keys: Tokens | None,
+        pattern: Predicate,
+        *,
+        lengths: tuple[int, int],
+        heads: int,
+        device: torch.device,
+        memo: dict | None = None,
+    ):
+        self.queries, self.keys, self.pattern, self.memo = queries, keys, pattern, memo
+        self.lengths, self.heads, self.device = lengths, heads, device
+        self.plain = queries is None and keys is None
+        if pattern.band != EVERYWHERE:
+            self._check_placed("the pattern")
+
+    @property
+    def same(self) -> bool:
+        """Whether the queries are the keys' own tokens."""
+        return self.queries is self.keys
+
+    def remember(self, what: str, make: Callable[[], Made]) -> Made:
+        """What `make` makes, made once for each memo, pair of sides and pattern."""
+        if self.memo is None:
+            return make()
+        key = (what, self.queries, self.keys, self.pattern, self.lengths, self.heads)
+        if key not in self.memo:
+            self.memo[key] = make()
+        return self.memo[key]
+
+    def tokens(self) -> tuple[Tokens, Tokens]:
+        """The facts of both sides, the plain ones written out."""
+        T, S = self.lengths
+        queries = self.queries or Tokens.plain(1, T, device=self.device)
+        return queries, self.keys or (queries if self.plain and T == S else Tokens.plain(1, S, device=self.device))
+
+    def allowed(self) -> Bool[Tensor, "#B #H T S"]:
+        """The mask, True where a query may see a key."""
+        return self.remember("allowed", self._allowed)
+
+    def additive(self, dtype: torch.dtype) -> Float[Tensor, "#B #H T S"]:
+        """The mask as numbers to add: 0 where it is allowed, -inf elsewhere (never a finite number, which would leave a mean of all)."""
+        return self.remember(f"additive {dtype}", lambda: self.forbid(torch.zeros((), dtype=dtype, device=self.device)))
+
+    def forbid(self, scores: Float[Tensor, "*BHTS"]) -> Float[Tensor, "#B #H T S"]:
+        """The scores with -inf where a query may not see a key."""
+        return torch.where(self.allowed(), scores, -torch.inf)
+
+    def distance(self) -> Int[Tensor, "#B T S"]:
+        """Key position minus query position."""
+        self._check_placed("the bias")
+        return self.remember("distance", self._distance)
+
+    def _allowed(self) -> Tensor:
+        queries, keys = self.tokens()
+        query = Facts(*(fact[:, None, :, None] for fact in (queries.positions, queries.documents, queries.real)))
+        key = Facts(*(fact[:, None, None, :] for fact in (keys.positions, keys.documents, keys.real)))
+        return visible(self.pattern, query, key, torch.arange(self.heads, device=self.device)[:, None, None])
+
+    def _distance(self) -> Tensor:
+        queries, keys = self.tokens()
+        return keys.positions[:, None, :] - queries.positions[:, :, None]
+
+    def _check_placed(self, asker: str) -> None:
+        T, S = self.lengths
+        if T != S and (self.queries is None or self.keys is None):
+            what = f"{asker} asks for positions, but there are {T} queries and {S} keys, and nothing says where they stand"
+            raise UsageError(what, where="attention", do="give attend the Tokens of both sides (queries=..., keys=...)")
