@@ -1,0 +1,42 @@
+"""Perplexity: how many words a model hesitates between, on average; meaningless without the unit that was counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from regard.errors import DataError
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """`nats_per_token` is the "log-perplexity" that some papers print under the name of perplexity."""
+
+    nats_per_token: float
+    tokens: int  # end marks included
+    unit: str  # word, subword, character or byte: figures of different units or vocabularies are not to be compared
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(self.nats_per_token) if self.nats_per_token < 700 else math.inf
+
+    @property
+    def bits_per_token(self) -> float:
+        return self.nats_per_token / math.log(2)
+
+    def json(self) -> dict[str, Any]:
+        return {**asdict(self), "perplexity": self.perplexity, "bits_per_token": self.bits_per_token}
+
+    def __str__(self) -> str:
+        return f"perplexity {self.perplexity:.2f} ({self.nats_per_token:.4f} nats per {self.unit}, {self.tokens} of them)"
+
+
+def perplexity(scored: Iterable[tuple[float, int]], *, unit: str) -> Perplexity:
+    """From the log-probability and the number of target tokens of each sentence; long sentences weigh as much as they are long."""
+    pairs = list(scored)
+    tokens = sum(count for _, count in pairs)
+    if not tokens:
+        raise DataError("there are no target tokens", where="perplexity", do="give at least one sentence")
+    return Perplexity(-math.fsum(log_prob for log_prob, _ in pairs) / tokens, tokens, unit)
