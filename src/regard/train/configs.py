@@ -1,0 +1,62 @@
+"""The configuration of training: how long, how large the steps, what happens in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.train.loss import CrossEntropy
+from regard.train.optimise import AdamW, OptimiserConfig
+from regard.train.schedule import InverseSqrt, Schedule
+
+
+@dataclass(frozen=True)
+class Train:
+    """One run. It ends when the first of its limits is reached; one that is 0 does not count."""
+
+    steps: int = 0
+    "Steps at most."
+    epochs: float = 0.0
+    "Times through the data at most."
+    seconds: float = 0.0
+    "Wall-clock seconds at most, evaluations included; the schedule then follows the clock."
+    accumulate: int = 1
+    "Micro-batches of a step, on each device."
+    loss: CrossEntropy = CrossEntropy()
+    "What is minimised."
+    optimiser: OptimiserConfig = AdamW()
+    "What is done with the gradient."
+    schedule: Schedule = InverseSqrt()
+    "The learning rate over time."
+    clip: float = 1.0
+    "Largest norm of the gradient of the mean loss; longer ones are shortened to it. 0 = off."
+    ema: float = 0.0
+    "Decay of the moving average of the parameters, which then is evaluated and exported; 0 = off."
+    bad_steps: int = 10
+    "So many steps in a row without a finite loss and gradient end the run; fewer are skipped."
+    seed: int = 1
+    "Of the first parameters, the order of the data and dropout."
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    "Where to compute."
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    "Type of the matrix products; auto takes what is faster here."
+    compile: bool = False
+    "Compile the model: some minutes at first, faster steps afterwards."
+    log_every: int = 50
+    "Steps between two lines of the log."
+    evaluate_every: int = 1000
+    "Steps between two evaluations; 0 = only at the end."
+    sample_every: int = 500
+    "Steps between two sample translations; 0 = none."
+    save_every: int = 1000
+    "Steps between two checkpoints; 0 = only at the end."
+    keep: int = 2
+    "Checkpoints kept besides the best, at least 2."
+    keep_best: int = 1
+    "Best checkpoints kept besides the newest."
+    score: Literal["bleu", "loss"] = "bleu"
+    "What decides which model is the best."
+    patience: int = 0
+    "So many evaluations in a row without a better score end the run; 0 = off."
+    tensorboard: bool = False
+    "Write the log for TensorBoard too."

@@ -1,0 +1,76 @@
+"""What a run says: a line of log.jsonl for each logged step and each event, always; TensorBoard and a display beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from regard.train.folder import replace_text
+
+Value = float | int | str | bool | None | Sequence[int]
+
+
+class Display(Protocol):
+    """Where people look; display.py has one for terminals and one for plain lines."""
+
+    def show(self, line: Mapping[str, Value]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Log:
+    """The log of a run. A run that goes on drops the lines after the step that it goes on from: these steps come again."""
+
+    def __init__(self, path: Path | None, *, display: Display | None = None, tensorboard: Path | None = None, after: int = 0):
+        self.display = display
+        self.file = None
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                kept = [line for line in read_log(path) if int(line.get("step", 0)) <= after]
+                replace_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+            self.file = path.open("a", encoding="utf-8")
+        self.board = None
+        if tensorboard is not None:
+            from torch.utils.tensorboard import SummaryWriter  # an extra; slow to import
+
+            self.board = SummaryWriter(str(tensorboard), purge_step=after + 1)
+
+    def write(self, line: Mapping[str, Value]) -> None:
+        """One line; numbers that JSON has no word for (an infinite norm) become null."""
+        finite = {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()}
+        if self.file is not None:
+            self.file.write(json.dumps(finite, ensure_ascii=False, allow_nan=False) + "\n")
+            self.file.flush()
+        if self.board is not None:
+            for key, value in finite.items():
+                if isinstance(value, float | int) and not isinstance(value, bool) and key != "step":
+                    self.board.add_scalar(key, value, int(line["step"]))  # type: ignore[arg-type]
+        if self.display is not None:
+            self.display.show(finite)
+
+    def close(self) -> None:
+        for part in (self.file, self.board, self.display):
+            if part is not None:
+                part.close()
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log; a last line that was cut off by a crash does not count."""
+    lines = []
+    for text in path.read_bytes().split(b"\n"):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(line, dict):
+            lines.append(line)
+    return lines
+
+
+def write_report(folder: Path, report: Mapping[str, Any]) -> None:
+    """report.json: the run in one object."""
+    replace_text(folder / "report.json", json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
