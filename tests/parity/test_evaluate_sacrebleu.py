@@ -69,7 +69,7 @@ def test_significance_gives_sacrebleus_p_values(name, kind):
     test = paired_bootstrap if kind == "bs" else approximate_randomisation
     found = test(metric(name), GOOD, WORSE, [REFERENCES], samples=200)
     assert found.scores == pytest.approx((expected[0].score, expected[1].score))
-    ties = 0.02 if kind == "ar" else 0  # draws that differ exactly as much as the systems do count here, and do not there
+    ties = 0.06 if kind == "ar" else 0  # draws that differ exactly as much as the systems do count here, and do not there
     assert -1e-9 <= found.p_value - expected[1].p_value <= ties + 1e-9
     assert 0.005 <= found.p_value < 1
 

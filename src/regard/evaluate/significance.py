@@ -1,8 +1,8 @@
 """Is one system better than another, or was it luck? Paired tests on the same sentences, for any metric that sums counts.
 
-The statistics are those of sacreBLEU's own tests, so that p-values agree with what it prints, but for one thing: a draw that differs exactly
-as much as the systems do counts against them here. Two systems that score the same are thus never told apart (sacreBLEU's bootstrap gives
-identical outputs a p-value of 1 / (samples + 1)).
+The statistics are those of sacreBLEU's own tests, so that p-values agree with what it prints, but for one thing: a draw that differs
+exactly as much as the systems do counts against them here. Two systems that score the same are thus never told apart (sacreBLEU's
+bootstrap gives identical outputs a p-value of 1 / (samples + 1)).
 """
 
 from __future__ import annotations
