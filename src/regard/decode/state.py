@@ -10,14 +10,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.data.marks import BOS, EOS, PAD
+
 
 @dataclass(frozen=True)
 class Marks:
     """The ids that mean something to search; an imported model may bring others."""
 
-    pad: int = 0
-    begin: int = 1
-    end: int = 2
+    pad: int = PAD
+    begin: int = BOS
+    end: int = EOS
 
 
 class Step(NamedTuple):
