@@ -49,7 +49,14 @@ def test_jsonl_keys_step_into_objects(tmp_path):
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\nnot json\n[1]\n")
     counts = Counter()
     assert list(read_pairs(Jsonl("a.jsonl", ("t.de", "t.en")), counts, root=tmp_path)) == [("eins", "one")]
-    assert counts == {"read": 6, "kept": 1, "no text under the key t.en": 1, "no text under the key t.de": 2, "lone surrogate": 1, "not JSON": 1}
+    assert counts == {
+        "read": 6,
+        "kept": 1,
+        "no text under the key t.en": 1,
+        "no text under the key t.de": 2,
+        "lone surrogate": 1,
+        "not JSON": 1,
+    }
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,9 @@ def test_a_damaged_file_is_a_model_error(tmp_path):
         load_tokenizer(tmp_path, "nobody")
 
 
-@pytest.mark.parametrize("config", [Unigram(size=9, sampling=0.2, tags=("<a>",)), Bpe(surface=Surface(lowercase=True)), Word(), Byte(joint=False)])
+@pytest.mark.parametrize(
+    "config", [Unigram(size=9, sampling=0.2, tags=("<a>",)), Bpe(surface=Surface(lowercase=True)), Word(), Byte(joint=False)]
+)
 def test_configs_survive_toml(config):
     assert structure(TokenizerConfig, unstructure(config)) == config
     assert "kind" in dumps(config)

@@ -1,4 +1,4 @@
-"""How byte-pair encoding is learned, to be read: count neighbours, merge the most frequent pair, repeat. SentencePiece does the real work."""
+"""How byte-pair encoding is learned, to be read: count neighbours, merge the most frequent pair, repeat. Training uses SentencePiece."""
 
 from __future__ import annotations
 

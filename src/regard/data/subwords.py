@@ -27,7 +27,7 @@ class SubwordVocabulary:
 
     separator = ""
 
-    def __init__(self, model: bytes, *, algorithm: Literal["unigram", "bpe"]):
+    def __init__(self, model: bytes, *, algorithm: Literal["unigram", "bpe"], words: Mapping[str, int] | None = None):
         self.model = model
         self.algorithm: Literal["unigram", "bpe"] = algorithm
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)  # pyright: ignore[reportCallIssue]
@@ -36,10 +36,11 @@ class SubwordVocabulary:
         self._is_byte = [self._processor.is_byte(place) for place in range(self.size)]
         self._bytes = [self._spelled(place) for place in range(self.size)]
         self._space_itself = [self.pieces.index(byte_piece(byte)) for byte in SPACE.encode()] if any(self._is_byte) else [UNK]
-        self._known: dict[str, list[int]] = {}
+        self._words = dict(words or {})  # words that have an id of their own, beyond the model's
+        self._known = {word: [place] for word, place in self._words.items()}
 
-    def __reduce__(self):
-        return _restored, (self.model, self.algorithm)
+    def __reduce__(self):  # how it travels to worker processes
+        return _restored, (self.model, self.algorithm, self._words)
 
     @staticmethod
     def train(
@@ -97,9 +98,7 @@ class SubwordVocabulary:
 
     def knowing(self, words: Mapping[str, int]) -> SubwordVocabulary:
         """This vocabulary with ids for whole words, beyond its own, in place of their pieces."""
-        other = SubwordVocabulary(self.model, algorithm=self.algorithm)
-        other._known = {word: [place] for word, place in words.items()}
-        return other
+        return SubwordVocabulary(self.model, algorithm=self.algorithm, words=words)
 
     def draws(self, unit: str, count: int, *, amount: float, seed: int) -> list[list[int]]:
         """Ways to spell a unit (a word with its space sign, or one piece): `amount` is BPE's dropout or unigram's alpha."""
@@ -125,10 +124,8 @@ class SubwordVocabulary:
         if SPACE in text:  # SentencePiece would take the sign itself for a space
             first, *rest = text.split(SPACE)
             return self._spell(first) + [place for part in rest for place in (*self._space_itself, *self._spell(part))]
-        try:
-            return self._processor.encode(text) if text else []  # pyright: ignore[reportAttributeAccessIssue]
-        except UnicodeEncodeError:
-            return self._spell(text.encode("utf-8", "replace").decode())
+        text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text
+        return self._processor.encode(text) if text else []  # pyright: ignore[reportAttributeAccessIssue]
 
     def _spelled(self, place: int) -> bytes:
         piece = self.pieces[place]
@@ -163,8 +160,8 @@ class SubwordVocabulary:
         return {piece: round(-score) for piece, score in self._scores.items() if len(piece) > 1}
 
 
-def _restored(model: bytes, algorithm: Literal["unigram", "bpe"]) -> SubwordVocabulary:
-    return SubwordVocabulary(model, algorithm=algorithm)
+def _restored(model: bytes, algorithm: Literal["unigram", "bpe"], words: Mapping[str, int]) -> SubwordVocabulary:
+    return SubwordVocabulary(model, algorithm=algorithm, words=words)
 
 
 def _explained(error: str, size: int) -> DataError:
