@@ -80,7 +80,8 @@ def test_refilling_takes_fewer_steps():
 
 
 def test_attention_follows_its_row_through_the_beam():
-    for each, job in zip(decode(function_stepper(table), jobs(17), search=Beam(size=4, n_best=4), attention=True), jobs(17), strict=True):
+    found = decode(function_stepper(table), jobs(17), search=Beam(size=4, n_best=4), attention=True, room=Room(rows=12))
+    for each, job in zip(found, jobs(17), strict=True):
         for one in each:
             written = (1, *one.tokens)
             expected = [table(job.source, written[: place + 1])[1] for place in range(len(written))]

@@ -122,7 +122,7 @@ class Written:
         hypotheses = []
         for k in order[:count]:
             row, length = rows[k], lengths[k]
-            attention = None if self.attention is None else self.attention[row, :length, : len(job.source)].cpu()
+            attention = None if self.attention is None else self.attention[row, :length, : len(job.source)].to("cpu", copy=True)
             hypotheses.append(
                 Hypothesis(
                     tokens=tuple(self.tokens[row, : length - 1].tolist()),
