@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from regard.data.batch import IGNORED, PairBatch, Side
+from regard.data.batching import Cursor
 from regard.errors import RegardError
 from regard.nn.view import Tokens
 from regard.train.average import MovingAverage
@@ -49,12 +50,6 @@ class Toy(nn.Module):
         seen = (same & batch.source.tokens.real[:, None, :]).float()
         mean = seen @ self.embedding(batch.source.ids) / seen.sum(-1, keepdim=True).clamp_min(1)
         return self.norm(self.dropout(self.hidden(torch.cat([mean, self.embedding(batch.target.ids)], -1)).tanh()))
-
-
-@dataclass(frozen=True)
-class Cursor:
-    epoch: int = 0
-    batch: int = 0
 
 
 def pair(number: int) -> tuple[Tensor, Tensor]:
@@ -143,7 +138,6 @@ def parts(
     schedule: Schedule = Cosine(warmup=3),  # noqa: B008
     signals: Signals | None = None,
     accumulate: int = 2,
-    after: int = 0,
     own: Learner | None = None,
     origin: Origin = Origin("c", "d"),  # noqa: B008
 ) -> Parts:
@@ -162,11 +156,10 @@ def parts(
     return Parts(
         learner=own,
         batches=stream,
-        start=Cursor(),
         schedule=schedule,
         budget=Budget(steps=steps),
         checkpoints=Checkpoints(folder / "checkpoints", warn=lambda text: None),
-        log=Log(folder / "log.jsonl" if own.ranks.first else None, after=after),
+        log=Log(folder / "log.jsonl" if own.ranks.first else None),
         events=events,
         signals=signals or Signals(),
         origin=origin,
@@ -201,19 +194,13 @@ def main() -> None:
     ranks = join(cuda=False, patience=60)
     config = Muon(rate=0.02) if optimiser == "muon" else AdamW(rate=0.01, decay=0.1)
     with Signals() as signals:
-        stream = StopAt(rank=ranks.rank, world=ranks.world)
-        size = int(os.environ.get("TOY_SIZE", "5"))
+        stream = StopAt(size=int(os.environ.get("TOY_SIZE", "5")), rank=ranks.rank, world=ranks.world)
         dropout = float(os.environ.get("TOY_DROPOUT", "0.2"))
         save_every = int(os.environ.get("TOY_SAVE_EVERY", "4"))
         own = learner(ema=0.9, optimiser=config, ranks=ranks, dropout=dropout)
         ranks.same(own.model)
-        run = parts(
-            folder, steps=steps, signals=signals, evaluate_every=5, own=own, stream=replace(stream, size=size), save_every=save_every
-        )
+        run = parts(folder, steps=steps, signals=signals, evaluate_every=5, own=own, stream=stream, save_every=save_every)
         run.resume()
-        run.log.close()
-        if ranks.first:
-            run.log = Log(folder / "log.jsonl", after=run.progress.step)
         try:
             train(run)
         except RegardError as error:

@@ -25,7 +25,7 @@ class MovingAverage:
         """Follow the parameters; a bad step moves nothing."""
         share = (1 - min(self.decay, (1 + updates) / (10 + updates))) * (1 - bad)
         averages = list(self.average.values())
-        distances = torch._foreach_sub(list[Tensor](self.parameters.values()), averages)
+        distances = torch._foreach_sub(list[Tensor](self.parameters.values()), averages)  # pyright: ignore[reportPrivateImportUsage]
         torch._foreach_mul_(distances, share)  # pyright: ignore[reportPrivateImportUsage]
         torch._foreach_add_(averages, distances)  # pyright: ignore[reportPrivateImportUsage]
 

@@ -114,7 +114,7 @@ class Checkpoints:
         for step in reversed(self.steps()):
             try:  # only those that will be relied on are read again
                 path = self.place / f"step-{step}"
-                manifest = folder.verify(path) if len(sound) < self.keep else folder.read_json(path / folder.MANIFEST)
+                manifest = folder.verify(path) if len(sound) < self.keep else folder.read_manifest(path)
                 score = manifest.get("score")
                 sound.append((step, float(score) if isinstance(score, int | float) else None))
             except ModelError as error:

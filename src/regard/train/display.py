@@ -35,9 +35,9 @@ class Rich:
         self.task = self.bar.add_task("beginning", total=1.0)
         self.sample = Text()
         self.live = Live(Group(self.bar, self.sample), console=self.console, refresh_per_second=4)
-        self.live.start()
 
     def show(self, line: Mapping[str, Value]) -> None:
+        self.live.start()  # at the first line; afterwards it does nothing
         match line.get("event"):
             case None:
                 self.bar.update(self.task, description=sentence(line), completed=float(line.get("share") or 0))  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ class LogStep:
             line |= {"norm": report.norm.item(), "rate": report.factor * parts.rate}
         if self.since is not None and now > self.since[0]:
             line["tokens_per_second"] = round((progress.target_tokens - self.since[1]) / (now - self.since[0]), 1)
-        line |= {"epoch": progress.cursor.get("epoch", 0), "target_tokens": progress.target_tokens, "skipped": progress.skipped}
+        line |= {"epoch": progress.cursor.epoch, "target_tokens": progress.target_tokens, "skipped": progress.skipped}
         line |= {"elapsed": round(progress.elapsed, 3), "share": round(parts.share(), 6), "seconds_left": parts.seconds_left()}
         self.since = now, progress.target_tokens
         if parts.learner.ranks.first:

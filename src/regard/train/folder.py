@@ -29,12 +29,12 @@ def publish(folder: Path, files: Mapping[str, Pieces], *, facts: Mapping[str, An
     if expected and shutil.disk_usage(folder.parent).free < expected * 3 // 2:
         raise OSError(errno.ENOSPC, f"less than 1.5 x {expected} bytes are free", str(folder.parent))
     draft = folder.with_name(f"{folder.name}.tmp-{os.getpid()}")
-    shutil.rmtree(draft, ignore_errors=True)
+    if draft.exists():
+        shutil.rmtree(draft)
     try:
         os.mkdir(draft)
         listed = {name: _write(draft / name, pieces) for name, pieces in files.items()}
-        manifest = {"format": FORMAT, **(facts or {}), "files": listed}
-        _write(draft / MANIFEST, [json.dumps(manifest, indent=1, allow_nan=False).encode()])
+        _write(draft / MANIFEST, [_signed({"format": FORMAT, **(facts or {}), "files": listed})])
         _flush(draft)
         if folder.exists():  # a rename onto it would fail
             os.rename(folder, folder.with_name(f"{folder.name}.old-{os.getpid()}"))
@@ -62,10 +62,10 @@ def replace_text(path: Path, text: str) -> None:
 
 def verify(folder: Path) -> dict[str, Any]:
     """The manifest of a folder whose every file is what it says; else a ModelError that names the file."""
-    manifest = read_json(folder / MANIFEST)
-    listed = manifest.get("files") if isinstance(manifest, dict) else None
-    if not isinstance(listed, dict) or manifest.get("format") != FORMAT:
-        raise ModelError("it is no manifest of this format", where=str(folder / MANIFEST))
+    manifest = read_manifest(folder)
+    listed = manifest.get("files")
+    if not isinstance(listed, dict):
+        raise ModelError("it lists no files", where=str(folder / MANIFEST))
     for name, entry in listed.items():
         if "/" in name or not isinstance(entry, dict):
             raise ModelError("it lists a file outside its folder", where=str(folder / MANIFEST))
@@ -76,6 +76,17 @@ def verify(folder: Path) -> dict[str, Any]:
             raise ModelError(f"it cannot be read: {error.strerror}", where=str(path)) from error
         if size != entry.get("bytes") or digest != entry.get("sha256"):
             raise ModelError(f"it is damaged ({size} bytes, sha256 {digest[:12]}...)", where=str(path))
+    return manifest
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest, if it is as it was written, to the byte."""
+    path = folder / MANIFEST
+    manifest = read_json(path)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ModelError("it is no manifest of this format", where=str(path))
+    if _signed({key: value for key, value in manifest.items() if key != "sha256"}) != path.read_bytes():
+        raise ModelError("it is damaged", where=str(path))
     return manifest
 
 
@@ -128,6 +139,12 @@ def _write(path: Path, pieces: Pieces) -> dict[str, Any]:
     finally:
         os.close(file)
     return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def _signed(facts: Mapping[str, Any]) -> bytes:
+    """The text of a manifest, with the hash of what it would be without that hash."""
+    digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    return json.dumps({**facts, "sha256": digest}, indent=1, allow_nan=False).encode()
 
 
 def _flush(folder: Path) -> None:

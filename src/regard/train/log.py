@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 from regard.train.folder import replace_text
 
@@ -22,22 +22,25 @@ class Display(Protocol):
 
 
 class Log:
-    """The log of a run. A run that goes on drops the lines after the step that it goes on from: these steps come again."""
+    """The log of a run. Without a path (on all ranks but the first) nothing is written."""
 
-    def __init__(self, path: Path | None, *, display: Display | None = None, tensorboard: Path | None = None, after: int = 0):
-        self.display = display
-        self.file = None
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists():
-                kept = [line for line in read_log(path) if int(line.get("step", 0)) <= after]
-                replace_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
-            self.file = path.open("a", encoding="utf-8")
+    def __init__(self, path: Path | None, *, display: Display | None = None, tensorboard: Path | None = None):
+        self.path, self.display, self.tensorboard = path, display, tensorboard
+        self.file: TextIO | None = None
         self.board = None
-        if tensorboard is not None:
+
+    def begin(self, *, after: int) -> None:
+        """Open it for the steps after this one. Later lines are dropped, since a run that goes on makes these steps again."""
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.exists():
+                kept = [line for line in read_log(self.path) if int(line.get("step", 0)) <= after]
+                replace_text(self.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+            self.file = self.path.open("a", encoding="utf-8")
+        if self.tensorboard is not None:
             from torch.utils.tensorboard import SummaryWriter  # an extra; slow to import
 
-            self.board = SummaryWriter(str(tensorboard), purge_step=after + 1)
+            self.board = SummaryWriter(str(self.tensorboard), purge_step=after + 1)
 
     def write(self, line: Mapping[str, Value]) -> None:
         """One line; numbers that JSON has no word for (an infinite norm) become null."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
+from regard.data.batch import PairBatch
+from regard.data.batching import Cursor
 from regard.errors import Interrupted, RegardError
 from regard.train.checkpoint import Checkpoints, Origin, Snapshot, check_origin
 from regard.train.events import Every
-from regard.train.feed import Stream, feed
+from regard.train.feed import Stream, steps
 from regard.train.log import Log
 from regard.train.progress import Progress
 from regard.train.schedule import Schedule, factor
@@ -38,7 +40,6 @@ class Parts:
 
     learner: Learner
     batches: Stream
-    start: Any  # the cursor before the first batch
     schedule: Schedule
     budget: Budget
     checkpoints: Checkpoints
@@ -57,16 +58,12 @@ class Parts:
         self.window = torch.zeros(2, dtype=torch.float64, device=self.learner.machine.device)
         self.stopped = False
 
-    @property
-    def cursor(self) -> Any:
-        return type(self.start)(**self.progress.cursor) if self.progress.cursor else self.start
-
     def share(self, *, ahead: int = 0) -> float:
         """How much of the run is behind us, 0 to 1, `ahead` steps from now: the largest of what its limits say."""
         budget, progress = self.budget, self.progress
         by_steps = (progress.step + ahead) / (budget.steps + ahead) if budget.steps else 0.0
         by_clock = progress.elapsed / budget.seconds if budget.seconds else 0.0
-        epochs = progress.cursor.get("epoch", 0) + progress.cursor.get("batch", 0) / budget.batches_in_epoch
+        epochs = progress.cursor.epoch + progress.cursor.batch / budget.batches_in_epoch
         return min(1.0, max(by_steps, by_clock, epochs / budget.epochs if budget.epochs else 0.0))
 
     def over(self) -> bool:
@@ -122,12 +119,12 @@ def train(parts: Parts) -> Progress:
     """Train until the budget is spent. A signal ends it after the step at hand, saved, with Interrupted."""
     learner, progress, ranks = parts.learner, parts.progress, parts.learner.ranks
     parts.began = time.monotonic() - progress.elapsed
-    machine = learner.machine
+    parts.log.begin(after=progress.step)
     try:
-        with feed(parts.batches, parts.cursor, accumulate=parts.accumulate, device=machine.device) as steps:
+        with contextlib.closing(steps(parts.batches, progress.cursor, accumulate=parts.accumulate, device=learner.machine.device)) as feed:
             happen(parts, None)  # what an interruption had cut off
             while not parts.over():
-                batches, cursor = next(steps)
+                batches, cursor = next(feed)
                 report = optimise(parts, batches, cursor)
                 happen(parts, report)
     except Interrupted as stop:
@@ -140,13 +137,13 @@ def train(parts: Parts) -> Progress:
     return progress
 
 
-def optimise(parts: Parts, batches: list, cursor: Any) -> Report:
+def optimise(parts: Parts, batches: Sequence[PairBatch], cursor: Cursor) -> Report:
     """One step, and the counts that come of it."""
     progress = parts.progress
     rate = factor(parts.schedule, progress.updates + 1, share=parts.share(ahead=1), width=parts.width, scores=progress.scores)
     report = parts.learner.step(batches, step=progress.step + 1, updates=progress.updates, factor=rate)
     progress.step += 1
-    progress.cursor = vars(cursor).copy()
+    progress.cursor = cursor
     progress.source_tokens += report.source_tokens
     progress.target_tokens += report.target_tokens
     progress.pairs += report.pairs

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from regard.data.batching import Cursor
 from regard.errors import ModelError
 
 
@@ -20,7 +21,7 @@ class Progress:
     target_tokens: int = 0
     pairs: int = 0
     elapsed: float = 0.0  # seconds in the loop
-    cursor: dict[str, int] = field(default_factory=dict)  # the place in the data after this step
+    cursor: Cursor = Cursor()  # the place in the data after this step
     scores: list[float] = field(default_factory=list)  # of the evaluations, the higher the better
     scored: list[int] = field(default_factory=list)  # the steps at which they were made
     done: dict[str, int] = field(default_factory=dict)  # the last step at which each event ran to its end
@@ -49,4 +50,7 @@ class Progress:
         known = {f.name for f in dataclasses.fields(Progress)}
         if not isinstance(value, dict) or set(value) != known:
             raise ModelError("the stored progress has other fields than this version writes")
-        return Progress(**value)
+        try:
+            return Progress(**{**value, "cursor": Cursor(**value["cursor"])})
+        except TypeError as error:
+            raise ModelError(f"the stored progress cannot be read: {error}") from error

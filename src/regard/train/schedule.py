@@ -108,7 +108,8 @@ def factor(schedule: Schedule, step: int, *, share: float = 0.0, width: int = 51
             return up * (floor + (1 - floor) * (1 - down))
         case WarmupStableDecay(warmup, decay, floor):
             up, _ = _phases(warmup, step, share)
-            down = max(0.0, 1 - (1 - share) / decay) if decay else 0.0
+            level = 1 - decay
+            down = max(0.0, share - level) / (1 - level) if decay else 0.0
             return up * (floor + (1 - floor) * (1 - math.sqrt(down)))
         case _:
             assert_never(schedule)

@@ -1,0 +1,259 @@
+"""Laws of training: how a step is cut changes nothing, and a run that was interrupted is the run that was not."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+import train_toy as toy
+
+from regard.errors import Interrupted, UsageError
+from regard.train.checkpoint import Origin
+from regard.train.halve import halve
+from regard.train.loop import train
+from regard.train.optimise import AdamW, Muon
+from regard.train.signals import Signals
+
+PAIRS = [3, 8, 14, 17, 21, 25, 30, 44]  # of unequal lengths
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def parameters_after(cuts, layout=toy.packed, steps=3, optimiser=AdamW(rate=0.01)):  # noqa: B008
+    own = toy.learner(dropout=0.0, optimiser=optimiser)
+    for step in range(1, steps + 1):
+        batches = [layout([n + 50 * step for n in cut]) for cut in cuts]
+        report = own.step(batches, step=step, updates=step - 1, factor=1.0)
+    return own.model.state_dict(), report.loss, report.norm
+
+
+@pytest.mark.parametrize("optimiser", [AdamW(rate=0.01), Muon(rate=0.01)], ids=["adamw", "muon"])
+def test_one_of_eight_two_of_four_and_eight_of_one_are_the_same_step(optimiser):
+    eight = [PAIRS], [PAIRS[:4], PAIRS[4:]], [[n] for n in PAIRS]
+    whole, *others = (parameters_after(cuts, optimiser=optimiser) for cuts in eight)
+    for other in others:
+        torch.testing.assert_close(other, whole, rtol=2e-4 if isinstance(optimiser, AdamW) else 3e-2, atol=2e-5)
+
+
+def test_unequal_cuts_count_tokens_and_not_batches():
+    torch.testing.assert_close(parameters_after([PAIRS[:1], PAIRS[1:]]), parameters_after([PAIRS]), rtol=2e-4, atol=2e-5)
+
+
+def test_packed_and_padded_are_the_same_step():
+    torch.testing.assert_close(parameters_after([PAIRS], toy.padded), parameters_after([PAIRS]), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("layout", [toy.packed, toy.padded])
+def test_two_halves_have_the_gradient_of_the_whole(layout):
+    def gradients(batches):
+        own = toy.learner(dropout=0.0)
+        loss = own._accumulate(batches, 1)
+        return loss, [p.grad for p in own.model.parameters()]
+
+    batch = layout(PAIRS[:7])
+    halves = halve(batch)
+    assert [half.pairs for half in halves] == [tuple(PAIRS[:3]), tuple(PAIRS[3:7])]
+    assert sum(half.target_tokens for half in halves) == batch.target_tokens
+    assert sum(half.source_tokens for half in halves) == batch.source_tokens
+    torch.testing.assert_close(gradients(halves), gradients([batch]))
+    assert halve(layout(PAIRS[:1]))[0].pairs == (PAIRS[0],)
+
+
+class Stop(Signals):
+    """As if a signal came when the check is made for the nth time, or while step `step` runs."""
+
+    def __init__(self, *, at_check: int = 0):
+        super().__init__()
+        self.left = at_check
+
+    def check(self):
+        self.left -= 1
+        if self.left == 0:
+            self.asked = "SIGTERM"
+        super().check()
+
+
+class StoppingStream(toy.ToyStream):
+    """Raises the flag while it makes micro-batch `number`."""
+
+    def __init__(self, signals, number):
+        super().__init__()
+        object.__setattr__(self, "signals", signals)
+        object.__setattr__(self, "number", number)
+
+    def after(self, cursor):
+        for count, item in enumerate(super().after(cursor), 1):
+            if count == self.number:
+                self.signals.asked = "SIGTERM"
+            yield item
+
+
+def straight(folder, steps=23):
+    run = toy.parts(folder, steps=steps, evaluate_every=5)
+    train(run)
+    return toy.losses(folder), run
+
+
+def goes_on(folder, steps=23, **changes):
+    run = toy.parts(folder, steps=steps, evaluate_every=5, **changes)
+    torch.manual_seed(99)  # whatever was drawn before must not matter
+    with torch.no_grad():
+        for parameter in run.learner.model.parameters():
+            parameter.normal_()
+    assert run.resume()
+    return run
+
+
+def same_run(first, second):
+    for one, other in (
+        (first.learner.model.state_dict(), second.learner.model.state_dict()),
+        (first.learner.optimiser.state(), second.learner.optimiser.state()),
+        (first.learner.average.average, second.learner.average.average),
+    ):
+        assert one.keys() == other.keys()
+        assert all(torch.equal(one[name], other[name]) for name in one)
+    assert first.progress.scores == second.progress.scores
+    assert first.progress.scored == second.progress.scored
+    assert first.progress.cursor == second.progress.cursor
+
+
+def stopped(run):
+    with pytest.raises(Interrupted) as info:
+        train(run)
+    assert info.value.code == 75
+    return info.value
+
+
+# micro-batches: two to a step, nine to an epoch, so that steps 5, 9 and 14 straddle or touch the edge; odd ones are mid-accumulation
+@pytest.mark.parametrize("cut", [1, 2, 3, 8, 9, 10, 17, 18, 19, 27, 36, 44])
+def test_resumed_is_straight_bitwise(tmp_path, cut):
+    expected, whole = straight(tmp_path / "straight")
+    signals = Signals()
+    run = toy.parts(tmp_path / "cut", steps=23, evaluate_every=5, signals=signals, stream=StoppingStream(signals, cut))
+    stopped(run)
+    assert run.progress.step == (cut + 1) // 2
+    again = goes_on(tmp_path / "cut")
+    train(again)
+    assert toy.losses(tmp_path / "cut") == expected
+    same_run(whole, again)
+
+
+def test_interrupted_twice_within_an_epoch(tmp_path):
+    expected, whole = straight(tmp_path / "straight")
+    for number in (11, 4):
+        signals = Signals()
+        stream = StoppingStream(signals, number)
+        run = toy.parts(tmp_path / "cut", steps=23, evaluate_every=5, signals=signals, stream=stream)
+        assert run.resume() == (number == 4)
+        stopped(run)
+    again = goes_on(tmp_path / "cut")
+    assert again.progress.step == 8
+    train(again)
+    assert toy.losses(tmp_path / "cut") == expected
+    same_run(whole, again)
+
+
+def test_an_evaluation_that_was_cut_off_is_made_when_the_run_goes_on(tmp_path):
+    expected, whole = straight(tmp_path / "straight")
+    run = toy.parts(tmp_path / "cut", steps=23, evaluate_every=5, signals=Stop(at_check=2))
+    stopped(run)
+    assert (run.progress.step, run.progress.scored) == (10, [5])
+    again = goes_on(tmp_path / "cut")
+    train(again)
+    assert again.progress.scored == [5, 10, 15, 20, 23]
+    assert toy.losses(tmp_path / "cut") == expected
+    same_run(whole, again)
+
+
+def test_a_crash_goes_on_from_the_last_checkpoint_and_drops_later_lines(tmp_path):
+    expected, whole = straight(tmp_path / "straight")
+
+    def crash(parts, report):
+        if parts.progress.step == 11:
+            raise ZeroDivisionError
+
+    run = toy.parts(tmp_path / "cut", steps=23, evaluate_every=5)
+    run.events = [*run.events, toy.Every("crash", crash, steps=1)]
+    with pytest.raises(ZeroDivisionError):
+        train(run)
+    again = goes_on(tmp_path / "cut")
+    assert again.progress.step == 8
+    train(again)
+    assert toy.losses(tmp_path / "cut") == expected
+    same_run(whole, again)
+
+
+def test_a_finished_run_that_goes_on_does_nothing(tmp_path):
+    expected, whole = straight(tmp_path)
+    again = goes_on(tmp_path)
+    train(again)
+    assert toy.losses(tmp_path) == expected
+    same_run(whole, again)
+
+
+@pytest.mark.parametrize(("origin", "word"), [(Origin("other", "d"), "configuration"), (Origin("c", "other"), "data")])
+def test_other_configuration_or_data_is_refused_unless_forced(tmp_path, origin, word):
+    straight(tmp_path, steps=4)
+    run = toy.parts(tmp_path, steps=6, origin=origin)
+    with pytest.raises(UsageError, match=word):
+        run.resume()
+    assert run.resume(force=True)
+
+
+def process(folder, steps, stop=0, ranks=1, **environment):
+    here = Path(__file__).parent
+    start = (
+        [sys.executable] if ranks == 1 else [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-port=0"]
+    )
+    if ranks > 1:
+        start.insert(-1, "--standalone")
+    return subprocess.run(
+        [*start, str(here / "train_toy.py"), str(folder), str(steps), str(stop)],
+        env=os.environ | {"PYTHONPATH": str(here.parents[1] / "src"), "OMP_NUM_THREADS": "1"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_resumed_in_a_new_process_is_straight_bitwise(tmp_path):
+    whole = process(tmp_path / "straight", 12)
+    assert whole.returncode == 0, whole.stderr
+    first = process(tmp_path / "cut", 12, stop=11)
+    assert first.returncode == 75 and "saved at step 6" in first.stderr and "--resume" in first.stderr
+    second = process(tmp_path / "cut", 12)
+    assert second.returncode == 0, second.stderr
+    assert second.stdout == whole.stdout
+    assert toy.losses(tmp_path / "cut") == toy.losses(tmp_path / "straight")
+
+
+def test_two_ranks_are_one(tmp_path):
+    alone = process(tmp_path / "one", 8, TOY_SIZE="10", TOY_DROPOUT="0")
+    both = process(tmp_path / "two", 8, ranks=2, TOY_DROPOUT="0")
+    assert alone.returncode == both.returncode == 0, both.stderr
+    one, two = (json.loads(run.stdout.strip().splitlines()[-1]) for run in (alone, both))
+    for name in one:
+        torch.testing.assert_close(torch.tensor(two[name]), torch.tensor(one[name]), rtol=1e-3, atol=1e-5)
+    first, second = toy.losses(tmp_path / "one"), toy.losses(tmp_path / "two")
+    assert first.keys() == second.keys()
+    assert list(second.values()) == pytest.approx(list(first.values()), rel=1e-5)
+
+
+def test_a_run_of_two_ranks_goes_on_with_one(tmp_path):
+    whole = process(tmp_path / "straight", 8, TOY_SIZE="10", TOY_DROPOUT="0")
+    first = process(tmp_path / "cut", 8, stop=7, ranks=2, TOY_DROPOUT="0")
+    assert "saved at step 4" in first.stderr and first.returncode != 0
+    second = process(tmp_path / "cut", 8, TOY_SIZE="10", TOY_DROPOUT="0")
+    assert second.returncode == 0, second.stderr
+    cut, expected = toy.losses(tmp_path / "cut"), toy.losses(tmp_path / "straight")
+    assert list(cut) == list(expected) == list(range(1, 9))
+    assert list(cut.values()) == pytest.approx(list(expected.values()), rel=1e-5)
+    assert whole.returncode == 0
