@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Literal
@@ -77,7 +77,7 @@ class Batches:
         """The part of all places, of all batches made so far, that held no real token."""
         return 1 - self._real / self._places if self._places else 0.0
 
-    def after(self, cursor: Cursor | None = None) -> Iterator[tuple[PairBatch, Cursor]]:
+    def after(self, cursor: Cursor | None = None) -> Generator[tuple[PairBatch, Cursor], None, None]:
         """Batches without end, each with the cursor that continues after it (after the turn of every rank)."""
         start = cursor or Cursor()
         return prefetch(lambda: self._turns(start), ahead=self.config.ahead) if self.config.ahead else self._turns(start)
@@ -126,7 +126,7 @@ class Batches:
         lengths = [side.lengths[found].astype(np.int64) + 1 for side in self.cache.sides]
         return self.batch(found[: cut(lengths[0], lengths[1], self.budget)[1]])
 
-    def _turns(self, cursor: Cursor) -> Iterator[tuple[PairBatch, Cursor]]:
+    def _turns(self, cursor: Cursor) -> Generator[tuple[PairBatch, Cursor], None, None]:
         stream = self._planned(cursor)
         while turn := list(islice(stream, self.world)):
             epoch, pairs, _ = turn[self.rank]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
-def prefetch(make: Callable[[], Iterator[T]], *, ahead: int = 4) -> Iterator[T]:
+def prefetch(make: Callable[[], Iterator[T]], *, ahead: int = 4) -> Generator[T, None, None]:
     """What make() yields, at most `ahead` items early. An error in the thread is raised here; closing the iterator ends the thread."""
     ready: queue.Queue = queue.Queue(ahead)
     stopped = threading.Event()

@@ -31,6 +31,7 @@ FORMAT = 1
 CHUNK = 2_000  # pairs handed to a worker at a time
 SMALL = 32 << 20  # bytes of text below which starting processes costs more than it saves
 DRAWS = 16  # spellings drawn for each word
+SAMPLED_PAIRS = 50_000  # to find the frequent words in
 SAMPLED_WORDS = 50_000  # words with spellings of their own; rarer ones are drawn piece by piece
 COMPRESSED = {".gz": 3.0, ".xz": 3.5, ".zst": 3.0}  # text bytes for a file byte, roughly: for the progress display alone
 
@@ -66,7 +67,7 @@ def prepare_pairs(
     with _unfinished(place) as work:
         sides = [_Side(work, name, tokenizer) for name, tokenizer in zip(("source", "target"), tokenizers, strict=True)]
         if any(tokenizer.sampling for tokenizer in tokenizers):
-            sample = sample_pairs(corpora, 200_000, root=root, filters=filters, seed=seed)
+            sample = sample_pairs(corpora, SAMPLED_PAIRS, root=root, filters=filters, seed=seed)
             for number, side in enumerate(sides):
                 if side.tokenizer.sampling:
                     side.draw_spellings([pair[number] for pair in sample], seed=seed, workers=workers)
@@ -208,7 +209,7 @@ def fingerprint(corpora: Sequence[Corpus], *, root: str | Path = ".") -> str:
 
 def _key(corpora: Sequence[Corpus], tokenizers: Iterable[Tokenizer], *, root: str | Path, filters: Filters, seed: int) -> str:
     marks = [tokenizer.fingerprint for tokenizer in tokenizers]
-    drawn = (seed, DRAWS, SAMPLED_WORDS) if any(tokenizer.sampling for tokenizer in tokenizers) else ()
+    drawn = (seed, DRAWS, SAMPLED_PAIRS, SAMPLED_WORDS) if any(tokenizer.sampling for tokenizer in tokenizers) else ()
     facts = (FORMAT, fingerprint(corpora, root=root), marks, repr(filters), drawn)
     return hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
 
