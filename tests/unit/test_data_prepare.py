@@ -1,5 +1,7 @@
 import gzip
+import os
 import random
+import signal
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from regard.data.parallel import Filters, Lines, Tsv
 from regard.data.prepare import DRAWS, fingerprint, ordered_map, prepare_pairs
 from regard.data.stream import Draw
 from regard.data.tokenise import Bpe, Unigram, Word, train_tokenizers
-from regard.errors import DataError
+from regard.errors import DataError, OutOfMemory
 
 WORDS = ["haus", "baum", "hund", "katze", "laufen", "springen", "schnell", "langsam", "über", "äpfel", "weltmeisterschaft", "kind"]
 
@@ -138,6 +140,15 @@ def test_only_a_few_items_are_under_way():
     assert [next(results) for _ in range(3)] == [0, 1, 4]
     assert len(taken) < 20
     results.close()
+
+
+def test_a_killed_worker_is_one_clear_line():
+    with pytest.raises(OutOfMemory, match="worker process was killed"):
+        list(ordered_map(_die, [1, 2, 3], setup=_nothing, given=None, workers=2))
+
+
+def _die(value: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _square(value: int) -> int:

@@ -10,6 +10,7 @@ import shutil
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -25,7 +26,7 @@ from regard.data.subwords import LONGEST_WORD, SPACE, SubwordVocabulary
 from regard.data.text import Defect, unreadable
 from regard.data.tokenise import Tokenizer, sample_pairs
 from regard.data.words import most_frequent
-from regard.errors import DataError
+from regard.errors import DataError, OutOfMemory
 
 FORMAT = 1
 CHUNK = 2_000  # pairs handed to a worker at a time
@@ -189,6 +190,8 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], *, setup: Callab
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()
+        except BrokenProcessPool:
+            raise OutOfMemory("a worker process was killed, probably for want of memory", do="give fewer workers") from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

@@ -16,7 +16,7 @@ from regard.data.words import byte_piece
 from regard.errors import DataError
 
 SPACE = "▁"  # how SentencePiece writes the space before a word
-REMEMBERED = 1 << 19  # words
+REMEMBERED = 1 << 17  # words; the frequent ones come early
 LONGEST_WORD = 40  # characters; longer ones (URLs, scripts without spaces) are spelled anew each time
 THREADS = 4  # fixed, so that the same lines give the same model on any machine
 MOST_BYTES = 16_384  # in a training line; longer ones are left out
