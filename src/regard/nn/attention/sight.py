@@ -50,9 +50,12 @@ class Sight:
         if self.memo is None:
             return make()
         key = (what, self.queries, self.keys, self.pattern, self.lengths, self.heads)
-        if key not in self.memo:
-            self.memo[key] = make()
-        return self.memo[key]
+        if key in self.memo:
+            return self.memo[key]
+        made = make()
+        if not torch.compiler.is_compiling():  # a compiled graph shares equal terms by itself, and hands no objects out
+            self.memo[key] = made
+        return made
 
     def tokens(self) -> tuple[Tokens, Tokens]:
         """The facts of both sides, the plain ones written out."""

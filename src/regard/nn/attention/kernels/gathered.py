@@ -50,7 +50,8 @@ def attend(query, key, value, *, sight: Sight, score, bias, dropout: float) -> F
         dropout=dropout,
     )
     rows_XHE = out_NHLE.transpose(1, 2).flatten(0, 1)
-    out_THE = _EndToEnd.apply(rows_XHE, layout.queries.take, layout.queries.put, layout.queries.filled.view(-1, 1, 1))
+    filled_X11 = sight.remember(f"filled {query.dtype}", lambda: layout.queries.filled.to(query.dtype).view(-1, 1, 1))
+    out_THE = _EndToEnd.apply(rows_XHE, layout.queries.take, layout.queries.put, filled_X11)
     if layout.real is not None:
         out_THE = torch.where(layout.real[:, None, None], out_THE, 0)
     return out_THE.transpose(0, 1)[None]
@@ -82,7 +83,7 @@ class _EndToEnd(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *gradients):
         take, filled = ctx.saved_tensors
-        return gradients[0].index_select(0, take) * filled, None, None, None
+        return gradients[0].index_select(0, take).mul_(filled), None, None, None
 
 
 def _layout(sight: Sight) -> Layout:
