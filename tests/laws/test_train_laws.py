@@ -208,52 +208,65 @@ def test_other_configuration_or_data_is_refused_unless_forced(tmp_path, origin, 
     assert run.resume(force=True)
 
 
-def process(folder, steps, stop=0, ranks=1, **environment):
-    here = Path(__file__).parent
-    start = (
-        [sys.executable] if ranks == 1 else [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-port=0"]
-    )
-    if ranks > 1:
-        start.insert(-1, "--standalone")
-    return subprocess.run(
-        [*start, str(here / "train_toy.py"), str(folder), str(steps), str(stop)],
-        env=os.environ | {"PYTHONPATH": str(here.parents[1] / "src"), "OMP_NUM_THREADS": "1"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def process(folder, steps, stop=0, *, start=()):
+    """The toy run as a process of its own."""
+    command = [sys.executable, *start, str(Path(__file__).parent / "train_toy.py"), str(folder), str(steps), str(stop)]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "OMP_NUM_THREADS": "1", "DROPOUT": "0"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
-def test_resumed_in_a_new_process_is_straight_bitwise(tmp_path):
-    whole = process(tmp_path / "straight", 12)
-    assert whole.returncode == 0, whole.stderr
-    first = process(tmp_path / "cut", 12, stop=11)
-    assert first.returncode == 75 and "saved at step 6" in first.stderr and "--resume" in first.stderr
-    second = process(tmp_path / "cut", 12)
-    assert second.returncode == 0, second.stderr
-    assert second.stdout == whole.stdout
+@pytest.mark.parametrize("optimiser", [AdamW(rate=0.01, decay=0.1), Muon(rate=0.01)], ids=["adamw", "muon"])
+def test_resumed_in_another_process_is_straight_bitwise(tmp_path, optimiser):
+    (whole,) = toy.forked(lambda: toy.go(tmp_path / "straight", 12, optimiser=optimiser))
+    (first,) = toy.forked(lambda: toy.go(tmp_path / "cut", 12, stop=11, optimiser=optimiser))
+    (second,) = toy.forked(lambda: toy.go(tmp_path / "cut", 12, optimiser=optimiser))
+    assert (whole.code, first.code, second.code) == (0, 75, 0), first.error + second.error
+    assert "saved at step 6" in first.error and "--resume" in first.error
+    assert second.out == whole.out
     assert toy.losses(tmp_path / "cut") == toy.losses(tmp_path / "straight")
 
 
-def test_two_ranks_are_one(tmp_path):
-    alone = process(tmp_path / "one", 8, TOY_SIZE="10", TOY_DROPOUT="0")
-    both = process(tmp_path / "two", 8, ranks=2, TOY_DROPOUT="0")
-    assert alone.returncode == both.returncode == 0, both.stderr
-    one, two = (json.loads(run.stdout.strip().splitlines()[-1]) for run in (alone, both))
+def test_a_new_interpreter_goes_on_bitwise(tmp_path):
+    (whole,) = toy.forked(lambda: toy.go(tmp_path / "straight", 9, dropout=0.0))
+    (first,) = toy.forked(lambda: toy.go(tmp_path / "cut", 9, stop=8, dropout=0.0))
+    second = process(tmp_path / "cut", 9)
+    assert (whole.code, first.code, second.returncode) == (0, 75, 0), second.stderr
+    assert second.stdout == whole.out
+
+
+def same_numbers(one, other):
+    one, other = (json.loads(text.strip().splitlines()[-1]) for text in (one, other))
     for name in one:
-        torch.testing.assert_close(torch.tensor(two[name]), torch.tensor(one[name]), rtol=1e-3, atol=1e-5)
-    first, second = toy.losses(tmp_path / "one"), toy.losses(tmp_path / "two")
-    assert first.keys() == second.keys()
-    assert list(second.values()) == pytest.approx(list(first.values()), rel=1e-5)
+        torch.testing.assert_close(torch.tensor(other[name]), torch.tensor(one[name]), rtol=1e-3, atol=1e-5)
 
 
-def test_a_run_of_two_ranks_goes_on_with_one(tmp_path):
-    whole = process(tmp_path / "straight", 8, TOY_SIZE="10", TOY_DROPOUT="0")
-    first = process(tmp_path / "cut", 8, stop=7, ranks=2, TOY_DROPOUT="0")
-    assert "saved at step 4" in first.stderr and first.returncode != 0
-    second = process(tmp_path / "cut", 8, TOY_SIZE="10", TOY_DROPOUT="0")
-    assert second.returncode == 0, second.stderr
-    cut, expected = toy.losses(tmp_path / "cut"), toy.losses(tmp_path / "straight")
-    assert list(cut) == list(expected) == list(range(1, 9))
-    assert list(cut.values()) == pytest.approx(list(expected.values()), rel=1e-5)
-    assert whole.returncode == 0
+def same_losses(one, other):
+    assert list(toy.losses(one)) == list(toy.losses(other))
+    assert list(toy.losses(one).values()) == pytest.approx(list(toy.losses(other).values()), rel=1e-5)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_several_ranks_are_one(tmp_path, ranks):
+    (alone,) = toy.forked(lambda: toy.go(tmp_path / "one", 8, size=8, dropout=0.0))
+    first, *others = toy.forked(lambda: toy.go(tmp_path / "more", 8, size=8 // ranks, dropout=0.0), ranks=ranks)
+    assert [run.code for run in (alone, first, *others)] == [0] * (ranks + 1), first.error
+    same_numbers(alone.out, first.out)
+    same_losses(tmp_path / "one", tmp_path / "more")
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
+def test_a_run_goes_on_with_another_number_of_ranks(tmp_path, before, after):
+    (alone,) = toy.forked(lambda: toy.go(tmp_path / "straight", 8, size=10, dropout=0.0))
+    cut = toy.forked(lambda: toy.go(tmp_path / "cut", 8, stop=7, size=10 // before, dropout=0.0), ranks=before)
+    again = toy.forked(lambda: toy.go(tmp_path / "cut", 8, size=10 // after, dropout=0.0), ranks=after)
+    assert [run.code for run in (*cut, *again)] == [75] * before + [0] * after
+    same_numbers(alone.out, again[0].out)
+    same_losses(tmp_path / "cut", tmp_path / "straight")
+
+
+def test_torchrun_starts_them(tmp_path):
+    (alone,) = toy.forked(lambda: toy.go(tmp_path / "one", 3, size=10, dropout=0.0))
+    both = process(tmp_path / "two", 3, start=["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"])
+    assert both.returncode == 0, both.stderr
+    same_numbers(alone.out, both.stdout)
+    same_losses(tmp_path / "one", tmp_path / "two")

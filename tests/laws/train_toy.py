@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
-from collections.abc import Iterator
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,13 +28,15 @@ from regard.train.events import Evaluate, Every, LogStep, save
 from regard.train.log import Log
 from regard.train.loop import Budget, Parts, train
 from regard.train.loss import CrossEntropy, Objective
-from regard.train.optimise import AdamW, Muon, OptimiserConfig, build_optimiser
+from regard.train.optimise import AdamW, OptimiserConfig, build_optimiser
 from regard.train.parallel import Ranks, join
-from regard.train.schedule import Cosine, Schedule
+from regard.train.schedule import Constant, Cosine, Schedule
 from regard.train.signals import Signals
 from regard.train.step import Learner
 
+__all__ = ["Constant", "Cursor", "Every", "LogStep", "save"]  # for the tests that import from here
 WORDS, WIDTH = 13, 7
+PLAIN = AdamW(rate=0.01, decay=0.1)
 
 
 class Toy(nn.Module):
@@ -109,7 +115,7 @@ class ToyStream:
 def learner(
     *,
     dropout: float = 0.2,
-    optimiser: OptimiserConfig = AdamW(rate=0.01, decay=0.1),  # noqa: B008
+    optimiser: OptimiserConfig = PLAIN,
     ema: float = 0.0,
     ranks: Ranks = Ranks(),  # noqa: B008
     clip: float = 1.0,
@@ -173,45 +179,92 @@ def losses(folder: Path) -> dict[int, float]:
     return {line["step"]: line["loss"] for line in lines if "event" not in line}
 
 
-class StopAt(ToyStream):
-    """Sends itself a signal while the micro-batch is made that is the `number`-th of this process."""
+class Ended(NamedTuple):
+    """How a forked process ended, and what it printed."""
 
-    def after(self, cursor: Cursor) -> Iterator[tuple[PairBatch, Cursor]]:
-        for count, item in enumerate(super().after(cursor), 1):
-            if count == STOP["after"]:
-                os.kill(os.getpid(), signal.SIGTERM)
-            yield item
+    code: int
+    out: str
+    error: str
 
 
-STOP = {"after": 0}
+def forked(work: Callable[[], None], *, ranks: int = 1, seconds: float = 60) -> list[Ended]:
+    """Run `work` in new processes that need not import torch again; as ranks of one group if there are several.
 
-
-def main() -> None:
-    """train_toy.py FOLDER STEPS STOP_AFTER [OPTIMISER]: go on with the run in FOLDER; a signal in micro-batch STOP_AFTER (0: none)."""
-    folder, steps, optimiser = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[4] if len(sys.argv) > 4 else "adamw"
-    STOP["after"] = int(sys.argv[3])
+    A RegardError ends a process with its code, as it does on the command line.
+    """
     torch.set_num_threads(1)
-    ranks = join(cuda=False, patience=60)
-    config = Muon(rate=0.02) if optimiser == "muon" else AdamW(rate=0.01, decay=0.1)
-    with Signals() as signals:
-        stream = StopAt(size=int(os.environ.get("TOY_SIZE", "5")), rank=ranks.rank, world=ranks.world)
-        dropout = float(os.environ.get("TOY_DROPOUT", "0.2"))
-        save_every = int(os.environ.get("TOY_SAVE_EVERY", "4"))
-        own = learner(ema=0.9, optimiser=config, ranks=ranks, dropout=dropout)
-        ranks.same(own.model)
-        run = parts(folder, steps=steps, signals=signals, evaluate_every=5, own=own, stream=stream, save_every=save_every)
-        run.resume()
-        try:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    children = []
+    for rank in range(ranks):
+        out, error = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115  (read after the child has ended)
+        sys.stdout.flush()
+        if (child := os.fork()) == 0:
+            os.dup2(out.fileno(), 1)
+            os.dup2(error.fileno(), 2)
+            sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+            sys.__stderr__ = sys.stderr
+            os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)}
+            os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+            signal.alarm(int(seconds))  # a hang is a failure
+            code = 1
+            try:
+                work()
+                code = 0
+            except RegardError as stop:
+                print(stop, file=sys.stderr)
+                code = stop.code
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        children.append((child, out, error))
+    ended = []
+    for child, out, error in children:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        out.seek(0)
+        error.seek(0)
+        ended.append(Ended(code, out.read(), error.read()))
+    return ended
+
+
+def stop_at(stream: ToyStream, number: int, kind: signal.Signals = signal.SIGTERM) -> ToyStream:
+    """The stream, during whose micro-batch `number` (of this process) a signal comes."""
+
+    class Stopping(ToyStream):
+        def after(self, cursor: Cursor) -> Iterator[tuple[PairBatch, Cursor]]:
+            for count, item in enumerate(super().after(cursor), 1):
+                if count == number:
+                    os.kill(os.getpid(), kind)
+                yield item
+
+    return Stopping(**vars(stream))
+
+
+def go(folder: Path, steps: int, *, stop: int = 0, size: int = 5, dropout: float = 0.2, optimiser: OptimiserConfig = PLAIN) -> None:
+    """Begin the run in the folder, or go on with it, and print the parameters; a signal comes in micro-batch `stop`."""
+    torch.set_num_threads(1)
+    ranks = join(cuda=False, patience=25)
+    try:
+        with Signals() as signals:
+            own = learner(ema=0.9, optimiser=optimiser, ranks=ranks, dropout=dropout)
+            ranks.same(own.model)
+            stream = stop_at(ToyStream(size=size, rank=ranks.rank, world=ranks.world), stop)
+            run = parts(folder, steps=steps, signals=signals, evaluate_every=5, own=own, stream=stream)
+            run.resume()
             train(run)
-        except RegardError as error:
-            print(error, file=sys.stderr)
-            ranks.leave()
-            sys.exit(error.code)
-    if ranks.first:
-        torch.set_printoptions(precision=10)
-        print(json.dumps({name: tensor.flatten().tolist() for name, tensor in own.model.state_dict().items()}))
-    ranks.leave()
+        if ranks.first:
+            print(json.dumps({name: tensor.flatten().tolist() for name, tensor in own.model.state_dict().items()}))
+    finally:
+        ranks.leave()
 
 
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # train_toy.py FOLDER STEPS STOP
+    try:
+        go(Path(sys.argv[1]), int(sys.argv[2]), stop=int(sys.argv[3]), dropout=float(os.environ.get("DROPOUT", "0.2")))
+    except RegardError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.code)
