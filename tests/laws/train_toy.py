@@ -34,7 +34,7 @@ from regard.train.schedule import Constant, Cosine, Schedule
 from regard.train.signals import Signals
 from regard.train.step import Learner
 
-__all__ = ["Constant", "Cursor", "Every", "LogStep", "save"]  # for the tests that import from here
+__all__ = ["Budget", "Constant", "Cursor", "Every", "LogStep", "save"]  # for the tests that import from here
 WORDS, WIDTH = 13, 7
 PLAIN = AdamW(rate=0.01, decay=0.1)
 

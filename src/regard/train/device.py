@@ -86,7 +86,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """CUDA has a class for it; the CPU's allocator only a sentence."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError) and "not enough memory" in str(error)
+    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
 
 
 class Late:
