@@ -16,10 +16,10 @@ import torch
 
 from regard.data.batching import Cursor
 from regard.errors import Interrupted, ModelError, UsageError
-from regard.train import folder
+from regard.models import folder
+from regard.models.tensors import read_tensors, restore, state_of, written
 from regard.train.checkpoint import Checkpoints, Origin, Snapshot, read
 from regard.train.progress import Progress
-from regard.train.tensors import read_tensors, restore, state_of, written
 
 FAULTS = [errno.ENOSPC, errno.EIO, errno.EACCES, errno.EDQUOT, errno.EFBIG]
 

@@ -16,6 +16,7 @@ import train_toy as toy
 
 from regard.data.batching import Cursor
 from regard.errors import ModelError, OutOfMemory, UsageError
+from regard.models.tensors import state_of
 from regard.train import auto
 from regard.train.average import MovingAverage, mean_of
 from regard.train.configs import Train
@@ -28,7 +29,6 @@ from regard.train.loss import CrossEntropy
 from regard.train.parallel import Ranks, _buckets
 from regard.train.progress import Progress
 from regard.train.step import Learner
-from regard.train.tensors import state_of
 
 CPU = torch.device("cpu")
 

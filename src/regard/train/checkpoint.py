@@ -14,9 +14,9 @@ from pathlib import Path
 from torch import Tensor
 
 from regard.errors import Interrupted, ModelError, UsageError
-from regard.train import folder
+from regard.models import folder
+from regard.models.tensors import read_tensors, size_of, written
 from regard.train.progress import Progress
-from regard.train.tensors import read_tensors, size_of, written
 
 LATEST = "latest"
 STATE = "state.json"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from regard.train.folder import replace_text
+from regard.models.folder import replace_text
 
 Value = float | int | str | bool | None | Sequence[int]
 

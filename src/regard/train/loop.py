@@ -12,6 +12,7 @@ import torch
 from regard.data.batch import PairBatch
 from regard.data.batching import Cursor
 from regard.errors import Interrupted, RegardError
+from regard.models.tensors import restore, state_of
 from regard.train.checkpoint import Checkpoints, Origin, Snapshot, check_origin
 from regard.train.events import Every
 from regard.train.feed import Stream, steps
@@ -20,7 +21,6 @@ from regard.train.progress import Progress
 from regard.train.schedule import Schedule, factor
 from regard.train.signals import Signals
 from regard.train.step import Learner, Report
-from regard.train.tensors import restore, state_of
 
 
 @dataclass(frozen=True)
