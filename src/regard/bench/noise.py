@@ -1,0 +1,111 @@
+"""How much injected noise the doctor finds in a corpus, and how much that was good it would throw away."""
+
+from __future__ import annotations
+
+import random
+import time
+from bisect import bisect
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from regard.data.examine import REASONS, examine
+from regard.data.parallel import Lines
+from regard.data.text import read_lines
+
+KINDS = (
+    "misaligned",
+    "copied source",
+    "copied target",
+    "wrong language",
+    "other side",
+    "duplicate",
+    "truncated source",
+    "truncated target",
+)
+
+Pair = tuple[str, str]
+
+
+def inject(pairs: Sequence[Pair], foreign: Sequence[Sequence[str]], *, share: float = 0.2, seed: int = 1) -> tuple[list[Pair], list[str]]:
+    """Spoil this share of the pairs, as many of each kind; `foreign` holds aligned lines of other languages. Pairs and kinds ("" = good).
+
+    misaligned: the target of another spoilt pair; copied: one side is the other; wrong language: one side from `foreign`; other
+    side: source and target change places; duplicate: an earlier pair, left whole, once more; truncated: the first 30 to 70 % of the
+    words of one side, at least two words fewer.
+    """
+    rng, spoilt, kinds = random.Random(seed), list(pairs), [""] * len(pairs)
+    chosen = rng.sample(range(1, len(pairs)), int(share * len(pairs)))
+    each, whole = len(chosen) // len(KINDS), sorted({*range(len(pairs))} - {*chosen})
+    for number, kind in enumerate(KINDS):
+        places = chosen[number * each : (number + 1) * each]
+        for place, other in zip(places, places[1:] + places[:1]):
+            if kind == "duplicate":
+                other = whole[rng.randrange(max(1, bisect(whole, place)))]
+            spoilt[place] = _spoil(kind, pairs, place, other, foreign, rng)
+            kinds[place] = kind
+    return spoilt, kinds
+
+
+def _spoil(kind: str, pairs: Sequence[Pair], place: int, other: int, foreign: Sequence[Sequence[str]], rng: random.Random) -> Pair:
+    source, target = pairs[place]
+    match kind:
+        case "misaligned":
+            return source, pairs[other][1]
+        case "copied source":
+            return source, source
+        case "copied target":
+            return target, target
+        case "wrong language":
+            line = rng.choice(foreign)[place]
+            return (source, line) if rng.random() < 0.5 else (line, target)
+        case "other side":
+            return target, source
+        case "duplicate":
+            return pairs[other]
+        case "truncated source":
+            return _cut(source, rng), target
+        case _:
+            return source, _cut(target, rng)
+
+
+def _cut(text: str, rng: random.Random) -> str:
+    words = text.split()
+    return " ".join(words[: max(1, min(len(words) - 2, round(len(words) * rng.uniform(0.3, 0.7))))])
+
+
+def measure(pairs: Sequence[Pair], foreign: Sequence[Sequence[str]], *, share: float = 0.2, seed: int = 1) -> dict[str, Any]:
+    """The share found of each kind, the share of good pairs wrongly left out (in all and by reason), and the seconds it took."""
+    spoilt, kinds = inject(pairs, foreign, share=share, seed=seed)
+    with TemporaryDirectory() as folder:
+        files = Path(folder, "train.source"), Path(folder, "train.target")
+        for side, file in enumerate(files):
+            file.write_bytes("".join(f"{pair[side]}\n" for pair in spoilt).encode("utf-8"))
+        started = time.process_time()
+        reasons = examine([Lines(str(files[0]), str(files[1]))], seed=seed)[0].reasons
+        seconds = time.process_time() - started
+    kind = np.array(kinds)
+    good, bad = kind == "", kind != ""
+    return {
+        "pairs": len(pairs),
+        "spoilt": int(bad.sum()),
+        "found": round(float((reasons[bad] > 0).mean()), 4) if bad.any() else None,
+        "wrongly_left_out": round(float((reasons[good] > 0).mean()), 4),
+        "found_by_kind": {name: round(float((reasons[kind == name] > 0).mean()), 4) for name in KINDS if (kind == name).any()},
+        "wrongly_by_reason": {name: int((reasons[good] == code).sum()) for code, name in enumerate(REASONS) if code},
+        "seconds_of_cpu": round(seconds, 1),
+    }
+
+
+def noise(folder: str | Path, *, pair: tuple[str, str] = ("de", "en"), share: float = 0.2, seed: int = 1) -> dict[str, Any]:
+    """The measurement on Multi30k in `folder` (train.de.gz, ...): the other two of its four languages are the wrong ones."""
+
+    def lines(language: str) -> list[str]:
+        return [line.text for line in read_lines(Path(folder, f"train.{language}.gz"))]
+
+    others = [language for language in ("cs", "de", "en", "fr") if language not in pair]
+    pairs = list(zip(lines(pair[0]), lines(pair[1]), strict=True))
+    return measure(pairs, [lines(language) for language in others], share=share, seed=seed)
