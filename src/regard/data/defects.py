@@ -84,6 +84,7 @@ PATTERNS = {kind: re.compile(pattern) for kind, pattern in MARKS.items()}
 ANY = re.compile("|".join(f"(?:{pattern})" for kind, pattern in MARKS.items() if kind != "one word over and over"))
 PLAIN = re.compile(r"[!-%'-;=?-~](?: ?[!-%'-;=?-~])*")  # nothing above can be wrong with such a line but its words
 SEPARATORS = re.compile("[\t\v\f\r\x1c-\x1f\u0085\u2028\u2029 ]+")  # of one or many: one space; a no-break space is no separator
+BLANK = re.compile(r"[\s\ufeff\u00ad\u200b\u2060\u200e\u200f\u202a-\u202e\u2066-\u2069\x01-\x1f\x7f-\x9f]+")
 NOTHING = re.compile("[\ufeff\u00ad\u200b\u2060\u200e\u200f\u202a-\u202e\u2066-\u2069\x01-\x08\x0e-\x1b\x7f\x80-\x84\x86-\x9f]")
 
 
@@ -157,7 +158,7 @@ def defects_of(raw: bytes, *, tabs: bool = False) -> Iterator[tuple[str, str]]:
         return
     if not text:
         yield "empty line", ""
-    elif not text.strip("\ufeff\u200b\u2060 \u00a0" + "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029\u3000\u202f\u2009"):
+    elif not BLANK.sub("", text):
         yield "only whitespace", ""
     elif not PLAIN.fullmatch(text):
         yield from _odd(text, tabs)
@@ -193,4 +194,4 @@ def unusable(text: str) -> str:
             return kind
     if any("\ud800" <= character <= "\udfff" for character in text):
         return "lone surrogate"
-    return "" if mend(text) else "only whitespace" if text else "empty line"
+    return "" if BLANK.sub("", text) else "only whitespace" if text else "empty line"
