@@ -11,7 +11,7 @@ from regard.decode.beam import Beam
 from regard.decode.constrain import NoRepeat
 from regard.decode.draft import Job
 from regard.decode.engine import Room, decode, groups
-from regard.decode.penalties import Exponent
+from regard.decode.penalties import Exponent, NoPenalty
 from regard.decode.sample import Greedy, Sample
 from regard.decode.step_function import function_stepper
 
@@ -99,3 +99,12 @@ def test_groups_hold_every_job_once_and_sources_of_like_length():
 
 def test_no_jobs_no_answers():
     assert decode(function_stepper(table), [], search=Greedy()) == []
+
+
+def test_coverage_follows_its_row_through_the_beam():
+    search = Beam(size=4, n_best=4, penalty=NoPenalty(), coverage=0.3)
+    for each in decode(function_stepper(table), jobs(17), search=search, attention=True, room=Room(rows=12)):
+        for one in each:
+            assert one.attention is not None
+            expected = one.log_prob + 0.3 * one.attention.sum(0).clamp_max(1).log().sum().item()
+            assert one.score == pytest.approx(expected, abs=1e-4)

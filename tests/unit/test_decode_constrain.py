@@ -25,7 +25,7 @@ def rows(*targets: list[int], minimum: int = 0, limit: int = 9, prefix: tuple[in
     written.reserve(11)
     for row, target in enumerate(targets):
         written.tokens[row, : len(target)] = torch.tensor(target, dtype=torch.long)
-        written.lengths[row] = len(target)
+        written.lengths[row] = written.steps[row] = len(target)
     return written
 
 

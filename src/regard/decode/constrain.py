@@ -10,12 +10,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.decode.draft import LEAST, Written
+from regard.decode.draft import LEAST, NOTHING, Written
 from regard.errors import UsageError
 
 
 class Constraint(Protocol):
-    def __call__(self, written: Written, allowed_RV: Bool[Tensor, "R V"]) -> Bool[Tensor, "R V"]: ...
+    """What all rows share may stay one row (R = 1): a mask as large as the model's answer is made only where rows differ."""
+
+    def __call__(self, written: Written, allowed_RV: Bool[Tensor, "#R V"]) -> Bool[Tensor, "#R V"]: ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Banned:
         for size in sorted({len(phrase) for phrase in self.phrases}):
             phrases_PN = torch.tensor([phrase for phrase in self.phrases if len(phrase) == size], device=allowed_RV.device)
             begun_RP = (_last(written, size - 1)[:, None] == phrases_PN[None, :, :-1]).all(-1)
-            allowed_RV = allowed_RV & ~_marked(begun_RP, phrases_PN[:, -1].expand_as(begun_RP), like=allowed_RV)
+            allowed_RV = allowed_RV & ~_marked(begun_RP, phrases_PN[:, -1].expand_as(begun_RP), allowed_RV.shape[1])
         return allowed_RV
 
 
@@ -70,7 +72,7 @@ class NoRepeat:
         grams_RLN = written.tokens.unfold(1, self.size, 1)
         whole_RL = torch.arange(grams_RLN.shape[1], device=allowed_RV.device) + self.size <= written.lengths[:, None]
         again_RL = whole_RL & (grams_RLN[..., :-1] == _last(written, self.size - 1)[:, None]).all(-1)
-        return allowed_RV & ~_marked(again_RL, grams_RLN[..., -1], like=allowed_RV)
+        return allowed_RV & ~_marked(again_RL, grams_RLN[..., -1], allowed_RV.shape[1])
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,9 @@ class Prefix:
     """Every row begins with the prefix of its job, whatever the other rules say of it."""
 
     def __call__(self, written: Written, allowed_RV: Tensor) -> Tensor:
-        longest = written.prefixes.shape[1]
-        if not longest:
-            return allowed_RV
-        next_R1 = written.prefixes.gather(1, written.lengths.clamp_max(longest - 1)[:, None])
-        forced_R1 = (written.lengths[:, None] < longest) & (next_R1 >= 0)
+        next_R1 = _next_of_prefix(written)
         only_RV = torch.arange(allowed_RV.shape[1], device=allowed_RV.device) == next_R1
-        return torch.where(forced_R1, only_RV, allowed_RV)
+        return torch.where(next_R1 == NOTHING, allowed_RV, only_RV)
 
 
 @dataclass(frozen=True)
@@ -119,12 +117,39 @@ class Limit:
 def possible(log_probs_RV: Float[Tensor, "R V"], written: Written, constraints: Sequence[Constraint]) -> Float[Tensor, "R V"]:
     """The model's log-probabilities, unchanged where the constraints allow and minus infinity elsewhere: nothing is made up for it.
 
-    The first word belongs to the caller's constraints, the last to length and prefix, which always leave something.
+    Only what may be forced, the end and the prefix, is never out of the question, even where the model says so.
     """
-    allowed_RV = torch.ones_like(log_probs_RV, dtype=torch.bool)
-    for constraint in (Never((written.marks.pad, written.marks.begin)), *constraints, Minimum(), WayOut(), Limit(), Prefix()):
+    allowed_RV = torch.ones(1, log_probs_RV.shape[1], dtype=torch.bool, device=log_probs_RV.device)
+    for constraint in (Never((written.marks.pad, written.marks.begin)), *constraints, *_bounds(written, constraints)):
         allowed_RV = constraint(written, allowed_RV)
-    return log_probs_RV.clamp_min(LEAST).masked_fill(~allowed_RV, -torch.inf)
+    scores_RV = log_probs_RV.masked_fill(~allowed_RV, -torch.inf)
+    for forced_R1 in (torch.full_like(written.lengths, written.marks.end)[:, None], _next_of_prefix(written).clamp_min(0)):
+        least_R1 = torch.where(allowed_RV.expand_as(scores_RV).gather(1, forced_R1), LEAST, -torch.inf)
+        scores_RV.scatter_(1, forced_R1, torch.maximum(scores_RV.gather(1, forced_R1), least_R1))
+    return scores_RV
+
+
+def _bounds(written: Written, constraints: Sequence[Constraint]) -> list[Constraint]:
+    """The rules of length and prefix, as far as they matter now. They stand last, and always leave something."""
+    jobs = [job for job in written.jobs if job]
+    early = any(job.minimum for job in jobs)
+    late = any(job and steps >= job.limit for job, steps in zip(written.jobs, written.steps, strict=True))
+    bounds: list[tuple[bool, Constraint]] = [
+        (early, Minimum()),
+        (early or bool(constraints), WayOut()),
+        (late, Limit()),
+        (any(job.prefix for job in jobs), Prefix()),
+    ]
+    return [rule for matters, rule in bounds if matters]
+
+
+def _next_of_prefix(written: Written) -> Tensor:
+    """The token that each row must write now, or NOTHING."""
+    longest = written.prefixes.shape[1]
+    if not longest:
+        return torch.full_like(written.lengths, NOTHING)[:, None]
+    next_R1 = written.prefixes.gather(1, written.lengths.clamp_max(longest - 1)[:, None])
+    return torch.where(written.lengths[:, None] < longest, next_R1, NOTHING)
 
 
 def _last(written: Written, count: int) -> Tensor:
@@ -134,7 +159,7 @@ def _last(written: Written, count: int) -> Tensor:
     return torch.where(places_RN >= 0, tokens_RN, -2)  # not NOTHING: an empty place must not equal an empty place
 
 
-def _marked(hit: Tensor, tokens: Tensor, *, like: Tensor) -> Tensor:
+def _marked(hit: Tensor, tokens: Tensor, vocabulary: int) -> Tensor:
     """A row of the vocabulary each, true at the tokens that are hit."""
-    counts = torch.zeros(like.shape, dtype=torch.uint8, device=like.device)
+    counts = torch.zeros(len(hit), vocabulary, dtype=torch.uint8, device=hit.device)
     return counts.scatter_reduce(1, tokens.clamp_min(0), hit.to(torch.uint8), "amax").bool()

@@ -53,6 +53,7 @@ class Written:
         rows = slots * beam
         self.slots, self.beam, self.marks, self.device = slots, beam, marks, device
         self.jobs: list[Job | None] = [None] * slots
+        self.steps = [0] * slots  # since its job began: the length of every row of a slot that is still running
         self.width = max(len(job.source) for job in jobs)
         self.tokens: Int[Tensor, "R L"] = torch.full((rows, 0), NOTHING, device=device)
         self.log_probs: Float[Tensor, "R L"] = torch.zeros(rows, 0, device=device)
@@ -79,7 +80,7 @@ class Written:
         prefixes = [list(job.prefix) + [NOTHING] * (self.prefixes.shape[1] - len(job.prefix)) for job in asked]
         self.prefixes[rows] = self._each(prefixes)
         for slot, job in zip(slots, jobs, strict=True):
-            self.jobs[slot] = job
+            self.jobs[slot], self.steps[slot] = job, 0
 
     def reserve(self, length: int) -> None:
         """Room for rows of this length; doubled, so that it is seldom made."""
@@ -108,6 +109,7 @@ class Written:
             seen = F.pad(step.attention, (0, self.width - step.attention.shape[1]))
             self.attention[rows, columns] = torch.where(where[:, None], seen, self.attention[rows, columns])
         self.totals = torch.where(where, self.totals + log_probs, self.totals)
+        self.steps = [steps + 1 for steps in self.steps]
         self.lengths = self.lengths + where
         self.ended = self.ended | (where & (tokens == self.marks.end))
         self.running = where & (tokens != self.marks.end)

@@ -107,7 +107,6 @@ class _Run:
             self.written = Written(self.slots, search.rows, jobs=jobs, marks=marks, device=self.stepper.device, attention=attention)
         self.searching: Searching = _start(search, self.written, constraints)
         self.numbers: list[int | None] = [None] * self.slots  # which job is in a slot
-        self.ages = [0] * self.slots  # steps since a slot was admitted
         self.tokens: Tensor = torch.full((self.slots * search.rows,), marks.begin, device=self.stepper.device)
 
     @torch.inference_mode()
@@ -116,8 +115,7 @@ class _Run:
         while self.queue or any(number is not None for number in self.numbers):
             self.admit()
             step = self.stepper.step(self.tokens)
-            self.ages = [age + 1 for age in self.ages]
-            self.written.reserve(max(self.ages))
+            self.written.reserve(max(self.written.steps) + 1)
             self.tokens, rows = self.searching.advance(step)
             if self.watch is not None:
                 self.watch(Moment(step, rows, self.tokens, tuple(self.written.jobs)))
@@ -135,7 +133,7 @@ class _Run:
         free = [slot for slot in range(self.slots) if self.numbers[slot] is None]
         if self.stepper.continuous:
             due = free if self.queue and len(free) >= self.free_enough else []
-            due = due or [slot for slot in free if self.ages[slot] >= self.capacity]
+            due = due or [slot for slot in free if self.written.steps[slot] >= self.capacity]
         else:
             due = free if len(free) == self.slots else []
         if not due:
@@ -143,7 +141,7 @@ class _Run:
         taken = [self.queue.popleft() if self.queue else None for _ in due]
         jobs = [job for _, job in filter(None, taken)] + [None] * taken.count(None)
         for slot, entry in zip(due, taken, strict=True):
-            self.numbers[slot], self.ages[slot] = (entry[0] if entry else None), 0
+            self.numbers[slot] = entry[0] if entry else None
         self.stepper.admit(due, [job.source if job else (self.marks.end,) for job in jobs])
         self.written.begin(due, jobs)
         self.searching.begin(due, jobs)
