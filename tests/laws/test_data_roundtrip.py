@@ -53,6 +53,7 @@ texts = st.lists(st.one_of(st.text(characters, max_size=9), odd, st.sampled_from
 @pytest.mark.parametrize("kind", CONFIGS)
 @given(text=texts)
 @example(text=" leading and trailing ")
+@example(text="<2de> a tag <2de>  and after")
 @example(text="")
 @settings(max_examples=300, deadline=None)
 def test_any_text_comes_back(kind, text):
