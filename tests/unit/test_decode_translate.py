@@ -70,16 +70,17 @@ def test_a_long_source_is_never_cut_silently():
 
 def test_limits_and_that_they_are_told():
     texts = ["ein alter Hund bellt"]
-    for decoding, words in (
-        (Decoding(Greedy(), max_length=2), 2),
-        (Decoding(Greedy(), max_ratio=0.8), 3),
-        (Decoding(Greedy(), max_ratio=0.01), 1),
-        (Decoding(Greedy(), max_extra=0), 4),
-        (Decoding(Greedy(), min_length=6), 6),
+    for decoding, words, full in (
+        (Decoding(Greedy(), max_length=2), 2, True),
+        (Decoding(Greedy(), max_ratio=0.8), 3, True),
+        (Decoding(Greedy(), max_ratio=0.01), 1, True),
+        (Decoding(Greedy(), max_extra=0), 4, True),
+        (Decoding(Greedy(), max_extra=1), 4, False),
+        (Decoding(Greedy(), min_length=6), 6, False),
     ):
         best = run(texts, decoding=decoding)[0].best
         assert len(best.pieces) == words
-        assert best.full == (words < 5)
+        assert best.full == full
     assert Decoding(max_length=40, max_ratio=2.0, max_extra=9).limit(10) == 19
     assert Decoding(max_length=15, max_ratio=2.0).limit(10) == 15
     assert Decoding().limit(10) == 60 and Decoding().limit(10, model=30) == 30
