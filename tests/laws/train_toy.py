@@ -121,13 +121,14 @@ def learner(
     clip: float = 1.0,
     loss: CrossEntropy = CrossEntropy(),  # noqa: B008
     model: nn.Module | None = None,
+    machine: Machine = Machine(torch.device("cpu")),  # noqa: B008
 ) -> Learner:
     torch.manual_seed(5)
-    model = model or Toy(dropout)
+    model = (model or Toy(dropout)).to(machine.device)
     return Learner(
         Objective(model, loss),  # type: ignore[arg-type]
         build_optimiser(optimiser, model),
-        machine=Machine(torch.device("cpu")),
+        machine=machine,
         ranks=ranks,
         average=MovingAverage(model, ema) if ema else None,
         clip=clip,
@@ -153,7 +154,7 @@ def parts(
     def measure(check) -> dict[str, float]:
         check()
         own.objective.eval()
-        return {"loss": own.objective(batch).item() / batch.target_tokens}
+        return {"loss": own.objective(batch.to(own.machine.device)).item() / batch.target_tokens}
 
     events = [Every("log", LogStep(), steps=1)]
     if evaluate_every:

@@ -106,39 +106,32 @@ class _Smoothed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, logits_NV: Tensor, labels_N: Tensor, right: float, wrong: float, padding: float) -> Tensor:  # type: ignore[override]
-        size = _rows_at_once(logits_NV)
-        total, normalisers = logits_NV.new_zeros((), dtype=torch.float32), []
-        for piece, labels in zip(logits_NV.split(size), labels_N.split(size)):
-            scores_NV = piece.float()
-            normaliser_N = scores_NV.logsumexp(1)
-            told_N = (right - wrong) * scores_NV.gather(1, labels[:, None]).squeeze(1)
-            if wrong:
-                told_N += wrong * scores_NV.sum(1)
+        size, classes = _rows_at_once(logits_NV), logits_NV.shape[1]
+        total = logits_NV.new_zeros((), dtype=torch.float32)
+        for piece_NV, labels in zip(logits_NV.split(size), labels_N.split(size)):
+            told_N = piece_NV.log_softmax(1, dtype=torch.float32).gather(1, labels[:, None]).squeeze(1)
+            normaliser_N = piece_NV.gather(1, labels[:, None]).squeeze(1).float() - told_N
+            total -= (right - wrong) * told_N.sum()
+            if wrong:  # the sum of all log-probabilities, from the logits themselves: they are half as wide
+                total -= wrong * (piece_NV.sum(1, dtype=torch.float32) - classes * normaliser_N).sum()
             if padding != wrong:
-                told_N += (padding - wrong) * scores_NV[:, PADDING]
-            total += (normaliser_N - told_N).sum()
-            normalisers.append(normaliser_N)
-        ctx.save_for_backward(logits_NV, labels_N, torch.cat(normalisers) if normalisers else total[None][:0])
+                total -= (padding - wrong) * (piece_NV[:, PADDING].float() - normaliser_N).sum()
+        ctx.save_for_backward(logits_NV, labels_N)
         ctx.shares = right, wrong, padding
         return total
 
     @staticmethod
     def backward(ctx, gradient: Tensor):  # type: ignore[override]
-        logits_NV, labels_N, normaliser_N = ctx.saved_tensors
+        logits_NV, labels_N = ctx.saved_tensors
         right, wrong, padding = ctx.shares
         size = _rows_at_once(logits_NV)
         result_NV = torch.empty_like(logits_NV)
-        pieces = (logits_NV.split(size), labels_N.split(size), normaliser_N.split(size), result_NV.split(size))
-        for piece, labels, normaliser, result in zip(*pieces):
-            slope_NV = piece.float().sub_(normaliser[:, None]) if piece.dtype != torch.float32 else piece - normaliser[:, None]
-            slope_NV.exp_()
-            if wrong:
-                slope_NV.sub_(wrong)
+        for piece_NV, labels, result in zip(logits_NV.split(size), labels_N.split(size), result_NV.split(size)):
+            slope_NV = piece_NV.softmax(1, dtype=torch.float32)
+            slope_NV.scatter_add_(1, labels[:, None], slope_NV.new_full((len(labels), 1), wrong - right))
             if padding != wrong:
                 slope_NV[:, PADDING] += wrong - padding
-            slope_NV.scatter_add_(1, labels[:, None], slope_NV.new_full((len(labels), 1), wrong - right))
-            torch.mul(slope_NV, gradient, out=slope_NV)
-            result.copy_(slope_NV)
+            torch.addcmul(-wrong * gradient, slope_NV, gradient, out=result)  # (slope - wrong) x gradient, rounded once
         return result_NV, None, None, None, None
 
 
