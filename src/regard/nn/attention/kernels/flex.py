@@ -29,11 +29,17 @@ def attend(query, key, value, *, sight: Sight, score, bias) -> Float[Tensor, "B 
     )
 
 
-@functools.cache
 def _flex(device: str):
     from torch.nn.attention.flex_attention import flex_attention
 
-    return flex_attention if device == "cpu" or torch.compiler.is_compiling() else torch.compile(flex_attention)
+    return flex_attention if device == "cpu" or torch.compiler.is_compiling() else _compiled()
+
+
+@functools.cache
+def _compiled():
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return torch.compile(flex_attention)
 
 
 def _blocks(sight: Sight):

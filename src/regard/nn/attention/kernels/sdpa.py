@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.nn.attention.patterns import EVERYWHERE, PAST
 from regard.nn.attention.sight import Sight
+
+# cuDNN, which torch would take first, gives NaN gradients under some masks (pytorch issue 196678).
+WITH_MASK = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 def attend(query, key, value, *, sight: Sight, score, bias, dropout: float) -> Float[Tensor, "B H T E"]:
@@ -27,16 +33,18 @@ def attend(query, key, value, *, sight: Sight, score, bias, dropout: float) -> F
 def _attend(query, key, value, *, sight: Sight, score, bias, dropout: float) -> Tensor:
     left, right = score.basis(query, key)
     causal = _is_triangle(sight, bias)
-    return F.scaled_dot_product_attention(
-        left,
-        right,
-        value,
-        attn_mask=None if causal else _mask(query, sight=sight, bias=bias),
-        dropout_p=dropout,
-        is_causal=causal,
-        scale=score.scale(query.shape[-1]),
-        enable_gqa=query.shape[1] != key.shape[1],
-    )
+    mask = None if causal else _mask(query, sight=sight, bias=bias)
+    with sdpa_kernel(WITH_MASK) if mask is not None and query.device.type == "cuda" else nullcontext():
+        return F.scaled_dot_product_attention(
+            left,
+            right,
+            value,
+            attn_mask=mask,
+            dropout_p=dropout,
+            is_causal=causal,
+            scale=score.scale(query.shape[-1]),
+            enable_gqa=query.shape[1] != key.shape[1],
+        )
 
 
 def _is_triangle(sight: Sight, bias) -> bool:

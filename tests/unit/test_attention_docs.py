@@ -1,0 +1,21 @@
+"""The examples of docs/attention.md run as they stand, and its table of members is complete."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+from regard.nn.attention import Bias, Kernel, Normaliser, Pattern, Score
+
+TEXT = (Path(__file__).parents[2] / "docs" / "attention.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_run(capsys):
+    names: dict = {"__name__": "examples"}
+    for block in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL):
+        exec(compile(block, "docs/attention.md", "exec"), names)
+    assert capsys.readouterr().out.strip() in TEXT
+
+
+def test_every_member_is_named():
+    kinds = {member.kind for union in (Score, Pattern, Bias, Normaliser) for member in get_args(union)} | set(get_args(Kernel))
+    assert kinds <= set(re.findall(r"`([a-z0-9-]+)`", TEXT))
