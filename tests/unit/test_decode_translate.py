@@ -6,11 +6,13 @@ import math
 import pytest
 import torch
 
+from regard.config.toml import structure, unstructure
 from regard.data.tokenise import Tokenizer
 from regard.data.words import WordVocabulary
 from regard.decode.beam import Beam
 from regard.decode.engine import Room
 from regard.decode.formats import as_json, n_best, one_line, plain
+from regard.decode.penalties import Exponent
 from regard.decode.pharaoh import between_words, hard, read, word_of, write
 from regard.decode.sample import Greedy, Sample
 from regard.decode.step_function import function_stepper
@@ -178,3 +180,11 @@ def test_a_text_never_becomes_two_lines():
     assert one_line(odd.text) == "a b\u2028c\x85d\re"
     for line in (plain(odd), *n_best(0, odd), as_json(odd, n_best=True)):
         assert "\n" not in line
+
+
+def test_decoding_is_configuration():
+    table = {"search": {"kind": "beam", "size": 5, "penalty": {"kind": "exponent", "power": 0.5}, "coverage": 0.1}, "max_ratio": 2}
+    made = structure(Decoding, table)
+    assert made == Decoding(Beam(size=5, penalty=Exponent(0.5), coverage=0.1), max_ratio=2.0)
+    for decoding in (made, Decoding(), Decoding(Sample(top_k=4, seed=7), no_repeat=3), structure(Decoding, {"search": "greedy"})):
+        assert structure(Decoding, unstructure(decoding)) == decoding

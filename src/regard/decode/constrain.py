@@ -153,10 +153,10 @@ def _next_of_prefix(written: Written) -> Tensor:
 
 
 def _last(written: Written, count: int) -> Tensor:
-    """The last `count` tokens of each row; of shorter rows something that equals no token."""
+    """The last `count` tokens of each row, NOTHING where it is shorter."""
     places_RN = written.lengths[:, None] - count + torch.arange(count, device=written.device)
     tokens_RN = written.tokens.gather(1, places_RN.clamp(0, max(written.tokens.shape[1] - 1, 0))) if count else places_RN
-    return torch.where(places_RN >= 0, tokens_RN, -2)  # not NOTHING: an empty place must not equal an empty place
+    return torch.where(places_RN >= 0, tokens_RN, NOTHING)
 
 
 def _marked(hit: Tensor, tokens: Tensor, vocabulary: int) -> Tensor:
