@@ -123,3 +123,9 @@ def test_each_source_has_its_own_prefix():
     for search in (Greedy(), Beam(size=2)):
         found = [each[0].tokens for each in decode(function_stepper(chatter), jobs, search=search)]
         assert found == [(6, 3, 4, 3), (3, 4, 3, 4), (5, 4, 6, 3)]
+
+
+def test_a_row_with_nowhere_to_go_ends_even_before_its_minimum():
+    for search in (Greedy(), Beam(size=2)):
+        found = decode(function_stepper(chatter), [Job((3, 2), 5, minimum=3)], search=search, constraints=[Only((4,)), NoRepeat(1)])
+        assert found[0][0].tokens == (4,)
