@@ -67,6 +67,7 @@ def test_draws_differ_from_each_other_and_by_seed_and_repeat_exactly():
     assert tokens(draws=5) != tokens(draws=5, seed=1)
     assert [each[0] for each in tokens(draws=1)] != [tokens(draws=1)[0][0]] * 13
     assert len({each[k] for each in tokens(draws=5) for k in range(5)}) == 3
+    assert sum(len(set(each)) > 1 for each in tokens(draws=5)) > 9  # a source's own draws are not all one
     singles = {number: each[0] for number, each in enumerate(tokens(draws=1))}
     assert all(singles[number] in each for number, each in enumerate(tokens(draws=5)))
 
