@@ -20,6 +20,7 @@ import tomli_w
 from regard.errors import RegardError, UsageError
 
 T = TypeVar("T")
+MANY = 24  # names beyond which a list helps nobody
 Extra = Mapping[str, type]  # kinds brought by the user: added to the unions at run time, forgotten afterwards
 
 WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string", Path: "a path in quotes"}
@@ -124,6 +125,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(word, known, n=1)
     listed = f"(known: {', '.join(known)})" if known else "(there are none)"
+    if close and len(known) > MANY:
+        return f"did you mean {close[0]}?"
     return f"did you mean {close[0]}? {listed}" if close else f"choose one {listed}"
 
 

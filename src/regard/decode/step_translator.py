@@ -64,7 +64,9 @@ class TranslatorStepper:
     def step(self, tokens: Int[Tensor, "R"]) -> Step:
         self.lengths = [min(length + 1, self.capacity) for length in self.lengths]
         positions = self.positions[:, None]
-        facts = Tokens(positions.clamp_max(self.capacity - 1), torch.zeros_like(positions), positions < self.capacity)  # what has ended may step on, unheard
+        facts = Tokens(
+            positions.clamp_max(self.capacity - 1), torch.zeros_like(positions), positions < self.capacity
+        )  # what has ended may step on, unheard
         with ExitStack() as stack:
             names = sorted({f"decoder.{layer}.cross.weights" for layer, _ in self.heads})
             seen = stack.enter_context(record(self.model, *names)) if names else {}
@@ -98,7 +100,7 @@ class TranslatorStepper:
 
 
 def opener(model: Translator, *, heads: Sequence[tuple[int, int]] = ()) -> OpenStepper:
-    """What search opens: steppers of this model. `heads` report the attention; all heads of the last layer but one unless they are named."""
+    """What search opens: steppers of this model. `heads` report the attention; by default all of the last layer but one."""
     layer = max(0, model.config.decoder.layers - 2)
     chosen = tuple(heads) or tuple((layer, head) for head in range(model.config.decoder.heads))
 

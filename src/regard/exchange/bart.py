@@ -16,7 +16,14 @@ from regard.nn.norms import LayerNorm, NoNorm
 from regard.nn.positions import Learned, Sinusoid
 from regard.nn.trunk_transformer import Transformer
 
-ACTIVATION: dict[str, Activation] = {"relu": "relu", "gelu": "gelu", "gelu_new": "gelu-tanh", "swish": "silu", "silu": "silu", "tanh": "tanh"}
+ACTIVATION: dict[str, Activation] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "swish": "silu",
+    "silu": "silu",
+    "tanh": "tanh",
+}
 
 ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 ENCODER = {
@@ -77,7 +84,9 @@ def tensors_of(theirs: Mapping[str, Tensor], config: EncoderDecoder) -> dict[str
                     ours[f"{side}.blocks.{layer}.{mine}.{part}"] = theirs[f"model.{side}.layers.{layer}.{yours}.{part}"]
         embed = {"encoder": "source", "decoder": "target"}[side]
         if isinstance(config.embedding.positions, Learned):
-            ours[f"{embed}.positions.weight"] = theirs[f"model.{side}.embed_positions.weight"][2:]  # BART's table begins with two unused rows
+            ours[f"{embed}.positions.weight"] = theirs[f"model.{side}.embed_positions.weight"][
+                2:
+            ]  # BART's table begins with two unused rows
         if isinstance(config.embedding.norm, LayerNorm):
             for part in ("weight", "bias"):
                 ours[f"{embed}.norm.{part}"] = theirs[f"model.{side}.layernorm_embedding.{part}"]

@@ -7,7 +7,9 @@ from typing import Any
 Table = dict[str, Any]
 
 
-def _translator(*, layers: int, d_model: int, d_ff: int, heads: int, dropout: float, placement: str, biases: bool, vocabulary: int) -> Table:
+def _translator(
+    *, layers: int, d_model: int, d_ff: int, heads: int, dropout: float, placement: str, biases: bool, vocabulary: int
+) -> Table:
     slot = {"biases": biases}
     trunk = {
         "layers": layers,

@@ -1,4 +1,4 @@
-"""The Transformer's trunk: a stack of blocks, each of them the paper's figure. Encoder, decoder and decoder-only differ in what they see."""
+"""The Transformer's trunk: a stack of blocks, each the paper's figure. Encoder, decoder and decoder-only differ in what they see."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ class TransformerTrunk(nn.Module):
     def __init__(self, config: Transformer, d_model: int, *, causal: bool, memories: int = 0, name: str):
         super().__init__()
         if not config.d_head and d_model % config.heads:
-            raise UsageError(f"d_model {d_model} does not divide into {config.heads} heads", where=name, do="choose a divisor, or set d_head")
+            raise UsageError(
+                f"d_model {d_model} does not divide into {config.heads} heads", where=name, do="choose a divisor, or set d_head"
+            )
         self.blocks = nn.ModuleList(
             Block(config, d_model, causal=causal, memories=memories, name=f"{name}.{layer}") for layer in range(config.layers)
         )

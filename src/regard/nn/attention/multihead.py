@@ -118,4 +118,3 @@ class MultiHead(nn.Module):
         )
         out_BHTE = tap(out_BHTE, f"{self.name}.heads")
         return self.output(out_BHTE.transpose(1, 2).flatten(2))
-

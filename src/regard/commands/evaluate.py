@@ -1,0 +1,56 @@
+"""`regard evaluate`: scores of a model on a test set, or of ready translations, as JSON with signatures."""
+
+from __future__ import annotations
+
+import argparse
+
+from regard.commands.translate import decoding_of, loaded, search_arguments, sentences
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", nargs="?", help="a model folder or a run folder; or give --hypothesis")
+    parser.add_argument("--hypothesis", help="file of ready translations, instead of a model")
+    parser.add_argument("--source", help="file of source sentences, for a model")
+    parser.add_argument("--reference", required=True, action="append", help="file of reference translations; may be repeated")
+    parser.add_argument(
+        "--metric", action="append", help="bleu, chrf, chrf++, ter, multi-bleu, rouge-l; may be repeated (bleu, chrf and ter unless given)"
+    )
+    parser.add_argument("--against", metavar="FILE", help="other translations: is the difference more than chance?")
+    parser.add_argument("--lowercase", action="store_true", help="score without case")
+    parser.add_argument("--output", metavar="FILE", help="write the translations there")
+    search_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import json
+    from pathlib import Path
+
+    from regard.errors import UsageError
+    from regard.evaluate.bleu import metric, score
+    from regard.evaluate.significance import paired_bootstrap
+    from regard.evaluate.translations import score_translations
+
+    names = arguments.metric or ["bleu", "chrf", "ter"]
+    references = [list(sentences(file)) for file in arguments.reference]
+    if bool(arguments.model) == bool(arguments.hypothesis):
+        raise UsageError("give either a model (with --source) or --hypothesis")
+    if arguments.model:
+        if not arguments.source:
+            raise UsageError("a model needs source sentences to translate", do="give --source FILE")
+        model = loaded(arguments)
+        answers = model.candidates(list(sentences(arguments.source)), decoding=decoding_of(arguments, model.decoding))
+        texts = [answer.text for answer in answers]
+        scores = score_translations(names, answers, references[0], target=model.target) if len(references) == 1 else None
+    else:
+        texts, scores = list(sentences(arguments.hypothesis)), None
+    if arguments.output:
+        Path(arguments.output).write_text("".join(text + "\n" for text in texts), encoding="utf-8")
+    if scores is None or arguments.lowercase:
+        scores = {name: score(name, texts, references, lowercase=arguments.lowercase).json() for name in names}
+    report: dict = {"scores": scores, "lines": len(texts)}
+    if arguments.against:
+        others = list(sentences(arguments.against))
+        measures = {name: metric(name, lowercase=arguments.lowercase) for name in names}
+        report["against"] = {name: paired_bootstrap(measures[name], texts, others, references).json() for name in names}
+    print(json.dumps(report, indent=1, ensure_ascii=False))
+    return 0

@@ -1,0 +1,107 @@
+"""A trained model in the hand: `regard.load(folder)`, then translate, score and look."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from regard.config.toml import structure
+from regard.decode.ensemble import ensemble
+from regard.decode.score import PairScore, score_pairs
+from regard.decode.step_translator import opener
+from regard.decode.translate import Decoding, Translation
+from regard.decode.translator import translate_texts
+from regard.errors import ModelError, UsageError
+from regard.models.saved import Saved, load_model
+from regard.train.device import Machine, Precision, machine
+
+
+class Loaded:
+    """One model, or several of one vocabulary that decide together."""
+
+    def __init__(self, saved: Sequence[Saved], machine: Machine):
+        self.saved, self.machine = tuple(saved), machine
+        first = self.saved[0]
+        self.model, self.config, self.source, self.target = first.model, first.config, first.source, first.target
+        self.decoding = structure(Decoding, first.tables.get("decoding", {}), where=str(first.folder / "model.toml"))
+        for other in self.saved[1:]:
+            if [other.target.piece(i) for i in range(other.target.size)] != [self.target.piece(i) for i in range(self.target.size)]:
+                raise ModelError(
+                    "its vocabulary is not that of the first model",
+                    where=str(other.folder),
+                    do="take models of one tokenizer (train --from)",
+                )
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        decoding: Decoding | None = None,
+        prefixes: Sequence[str] = (),
+        banned: Sequence[str] = (),
+    ) -> list[str]:
+        """The best translation of each text."""
+        return [answer.text for answer in self.candidates(texts, decoding=decoding, prefixes=prefixes, banned=banned)]
+
+    def candidates(
+        self,
+        texts: Sequence[str],
+        *,
+        decoding: Decoding | None = None,
+        prefixes: Sequence[str] = (),
+        banned: Sequence[str] = (),
+        alignment: bool = False,
+        heads: Sequence[tuple[int, int]] = (),
+        first: int = 0,
+        warn: Callable[[str], None] = lambda message: None,
+    ) -> list[Translation]:
+        """All candidates with their scores, pieces and, when asked for, alignments by the chosen (layer, head) pairs."""
+        several = None
+        if len(self.saved) > 1:
+            several = ensemble([opener(one.model, heads=heads) for one in self.saved])
+        with self._precision():
+            return translate_texts(
+                self.model,
+                texts,
+                tokenizers=(self.source, self.target),
+                decoding=decoding or self.decoding,
+                prefixes=prefixes,
+                banned=banned,
+                alignment=alignment,
+                heads=heads,
+                first=first,
+                open_stepper=several,
+                warn=warn,
+            )
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[PairScore]:
+        """Log-probabilities of given translations."""
+        if len(sources) != len(targets):
+            raise UsageError(f"{len(sources)} sources and {len(targets)} targets", do="give a target for each source")
+        pairs = [(self.source.encode(source), self.target.encode(target)) for source, target in zip(sources, targets)]
+        with self._precision():
+            return score_pairs(lambda batch: self.model.output(self.model(batch)), pairs, device=self.machine.device)
+
+    def look(self, text: str, *, decoding: Decoding | None = None):
+        """Every map, step and beam of one translation; shows itself in a notebook."""
+        from regard.look.record import record_translation
+
+        return record_translation(self, text, decoding=decoding or self.decoding)
+
+    def _precision(self) -> contextlib.AbstractContextManager:
+        stack = contextlib.ExitStack()
+        stack.enter_context(torch.inference_mode())
+        stack.enter_context(self.machine.autocast())
+        return stack
+
+
+def load(*folders: str | Path, device: Literal["auto", "cpu", "cuda"] = "auto", precision: Precision = "fp32") -> Loaded:
+    """A model folder, a run folder (its best model), or several of them as an ensemble."""
+    if not folders:
+        raise UsageError("there is no model to load", do="name a model folder, such as runs/demo/best")
+    chosen = machine(device, precision)
+    return Loaded([load_model(folder, device=chosen.device) for folder in folders], chosen)

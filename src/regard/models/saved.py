@@ -1,0 +1,91 @@
+"""A model as a directory: configuration, weights, tokenizers, a word to its users, and a manifest that vouches for all of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+import torch
+
+from regard.config.toml import read_toml, structure, unstructure
+from regard.data.tokenise import Tokenizer, load_tokenizer
+from regard.errors import ModelError, RegardError
+from regard.models.build import build
+from regard.models.configs import Model
+from regard.models.folder import publish, verify
+from regard.models.tensors import read_tensors, restore, size_of, state_of, written
+from regard.models.translator import Translator
+
+SIDES = ("source", "target")
+WEIGHTS = "model.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """A loaded model and what belongs to it."""
+
+    folder: Path
+    config: Model
+    model: Translator
+    source: Tokenizer
+    target: Tokenizer
+    tables: Mapping[str, Any]  # what else model.toml holds: [decoding], what the trainer proposes
+
+
+def save_model(
+    folder: Path, model: torch.nn.Module, config: Model, *, tokenizers: tuple[Tokenizer, Tokenizer], tables: Mapping[str, Any], readme: str
+) -> None:
+    """Write the directory; it appears whole, or stays what it was."""
+    tensors = state_of(model)
+    text = tomli_w.dumps({"model": unstructure(config), **tables})
+    publish(
+        folder,
+        {"model.toml": [text.encode()], WEIGHTS: written(tensors), "README.md": [readme.encode()], **tokenizer_files(tokenizers)},
+        facts={"kind": config.kind, "parameters": sum(parameter.numel() for parameter in model.parameters())},
+        expected=size_of(tensors),
+    )
+
+
+def tokenizer_files(tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, list[bytes]]:
+    """The files of both tokenizers, by name."""
+    with tempfile.TemporaryDirectory() as draft:
+        for side, tokenizer in zip(SIDES, tokenizers, strict=True):
+            tokenizer.save(draft, side)
+        return {path.name: [path.read_bytes()] for path in sorted(Path(draft).iterdir())}
+
+
+def find_model(path: str | Path) -> Path:
+    """The model folder that is meant: itself, or the best (else the last) model of a run folder."""
+    folder = Path(path)
+    for candidate in (folder, folder / "best", folder / "last"):
+        if (candidate / "model.toml").is_file():
+            return candidate
+    if not folder.exists():
+        raise ModelError("there is no such folder", where=str(path), do="check the path: a model is a folder such as runs/demo/best")
+    raise ModelError("is not a model folder (it has no model.toml)", where=str(path), do="give a folder such as runs/demo/best")
+
+
+def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Saved:
+    """Everything in the folder, checked against its manifest; nothing in it is ever executed."""
+    folder = find_model(path)
+    verify(folder)
+    tables = read_toml(folder / "model.toml")
+    try:
+        config = structure(Model, tables.pop("model", {}), where=str(folder / "model.toml"))
+        model = build(config)
+    except RegardError as error:
+        raise ModelError(error.what, where=error.where, do=error.do or "it may be of a newer version") from None
+    restore(model, read_tensors(folder / WEIGHTS), where=str(folder / WEIGHTS))
+    assert isinstance(model, Translator)
+    source, target = (load_tokenizer(folder, side) for side in SIDES)
+    return Saved(folder, config, model.to(device).eval(), source, target, tables)
+
+
+def with_vocabularies(config: Model, tokenizers: tuple[Tokenizer, Tokenizer]) -> Model:
+    """The configuration with the sizes that the tokenizers have."""
+    source, target = tokenizers
+    return replace(config, source_vocabulary=source.size, target_vocabulary=target.size)

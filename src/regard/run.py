@@ -1,0 +1,109 @@
+"""The root of a run's configuration: the parts' own configs, put together, and how preset, file and flags become one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from regard.config.flags import apply
+from regard.config.toml import nearest, read_toml, structure
+from regard.data.batching import Batching
+from regard.data.parallel import Corpus, Filters, paths
+from regard.data.tokenise import TokenizerConfig, Unigram
+from regard.decode.translate import Decoding
+from regard.errors import UsageError
+from regard.models.configs import EncoderDecoder, Model
+from regard.models.presets import PRESETS, merge
+from regard.train.configs import Train
+
+EMBEDDED = "embedded"  # as data.root: the corpora inside the package
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which sentence pairs the run learns from, is watched on, and is scored on at the end."""
+
+    root: str = "."
+    'What paths are relative to, seen from the file itself; "embedded": the corpora inside the package.'
+    train: tuple[Corpus, ...] = ()
+    "Corpora to learn from."
+    valid: tuple[Corpus, ...] = ()
+    "Pairs that choose the best model while it trains."
+    test: tuple[Corpus, ...] = ()
+    "Pairs that score the finished model, once."
+    filters: Filters = Filters()
+    "Which training pairs are left out."
+    cache: str = ""
+    "Folder of the tokenised corpus, to share it between runs; empty: beside the run."
+    workers: int = 0
+    "Processes that tokenise; 0: by the size of the corpus."
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that makes a run what it is; run.toml in its folder holds it, and resuming reads nothing else."""
+
+    preset: str = ""
+    "Model of a known size beneath the keys of [model]: tiny, small, base or big."
+    data: Data = Data()
+    "The corpora."
+    tokenizer: TokenizerConfig = field(default_factory=Unigram)
+    "How text becomes tokens."
+    model: Model = EncoderDecoder()
+    "The model."
+    batching: Batching = Batching()
+    "How pairs become batches."
+    train: Train = Train()
+    "The training."
+    decoding: Decoding = field(default_factory=Decoding)
+    "How test sentences are translated, and what the model folder proposes to its users."
+    metrics: tuple[str, ...] = ("bleu", "chrf", "ter")
+    "Scores of the finished model on the test pairs."
+
+
+def read_run(path: Path, *, flags: Mapping[str, str] | None = None, data_root: str = "") -> Run:
+    """default < preset < file < flag. Paths of the corpora become absolute, so that the run's folder may lie anywhere."""
+    tables = read_toml(path)
+    flags = dict(flags or {})
+    preset = flags.pop("preset", tables.get("preset", ""))
+    run = structure(Run, laid_over(tables, preset), where=str(path))
+    run = apply(replace(run, preset=preset), flags)
+    return with_root(run, data_root or run.data.root, beside=path.parent if not data_root else Path())
+
+
+def laid_over(tables: Mapping[str, Any], preset: str) -> dict[str, Any]:
+    """The tables of a file over those of its preset."""
+    if not preset:
+        return dict(tables)
+    if preset not in PRESETS:
+        raise UsageError(f"there is no preset {preset}", do=nearest(preset, PRESETS))
+    return merge({"model": PRESETS[preset]}, dict(tables))
+
+
+def with_root(run: Run, root: str, *, beside: Path) -> Run:
+    """The run with an absolute data root (or the embedded one)."""
+    if root == EMBEDDED:
+        return replace(run, data=replace(run.data, root=EMBEDDED))
+    return replace(run, data=replace(run.data, root=str((beside / root).resolve())))
+
+
+def root_of(data: Data) -> Path:
+    """The folder that the corpora's paths are relative to."""
+    if data.root == EMBEDDED:
+        from regard.data import corpora
+
+        return Path(corpora.__file__).parent
+    return Path(data.root)
+
+
+def check_files(data: Data) -> None:
+    """Every file that the run names is there, before minutes are spent."""
+    if not data.train:
+        raise UsageError("there is nothing to train on", where="data.train", do="name a corpus: [[data.train]] with a kind and paths")
+    for part in ("train", "valid", "test"):
+        for corpus in getattr(data, part):
+            for path in paths(corpus, root=root_of(data)):
+                if not path.is_file():
+                    raise UsageError("there is no such file", where=f"data.{part}: {path}", do="check the path, or give --data-root")
