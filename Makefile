@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test torture lint
+.PHONY: demo test torture lint docs
 .DEFAULT_GOAL := demo
 
 demo: .venv/base.stamp
@@ -21,6 +21,10 @@ lint: .venv/dev.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/basedpyright
+
+# docs/config.md, from the docstrings of the configs.
+docs: .venv/base.stamp
+	$(BIN)/python -c "from regard.config.docs import document; from regard.run import Run; print(document(Run), end='')" > docs/config.md
 
 # Debian splits ensurepip from Python; where it is missing, the pip of the system puts one into the new environment.
 .venv/bin/python:

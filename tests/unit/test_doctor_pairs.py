@@ -10,6 +10,7 @@ import pytest
 
 from regard.bench.noise import KINDS, inject, measure
 from regard.data.alignment import judge
+from regard.data.clean import clean
 from regard.data.corpora import files
 from regard.data.doctor import check, grouped
 from regard.data.examine import REASONS, examine
@@ -56,6 +57,15 @@ def test_reasons_that_need_no_learning(tmp_path: Path):
     assert names == ["", "duplicate", "", "copied source", "", "", "in held-out", "in held-out", "broken", ""]
     assert [REASONS[code] for code in found[1].reasons] == ["", "", "", "duplicate"] and found[1].held_out
     assert found[0].examples["duplicate"][0].line == 2
+
+
+def test_clean_leaves_a_test_set_whole(tmp_path: Path):
+    pairs = [("ein Hund", "a dog"), ("Ein Hund", "A dog"), ("eine Katze", "")]
+    train, test = write(tmp_path, "train", pairs), write(tmp_path, "test", [("der Hund", "the dog"), ("Der Hund", "The dog"), ("x", "")])
+    told = clean([train.source, train.target, test.source, test.target], tmp_path / "out")
+    assert [one["kept"] for one in told["corpora"]] == [1, 2]
+    assert (tmp_path / "out" / "test.en").read_text(encoding="utf-8") == "the dog\nThe dog\n"
+    assert (tmp_path / "out" / "report.json").is_file()
 
 
 def test_scripts():
@@ -106,7 +116,7 @@ def test_a_corpus_that_is_parallel_as_a_whole_is_left_alone_and_one_that_is_not_
 
 
 def test_few_pairs_are_not_judged():
-    assert not judge([("a", "b")] * 499).bad.any() and judge([]).told_apart == 1.0
+    assert not judge([("a", "b")] * 999).bad.any() and judge([]).told_apart == 1.0
 
 
 def test_noise_is_injected_as_it_says():

@@ -18,7 +18,7 @@ from regard.config.toml import WORDS, hints, kind_of, members
 
 TITLE = """# Configuration
 
-Generated from the docstrings of the configs by `regard.config.docs`; a test compares. Do not edit.
+Generated from the docstrings of the configs by `make docs`; a test compares. Do not edit.
 
 A kind is chosen with `kind = "name"` in its table, or by the bare string `"name"` where every other key has a default.
 A list of one may be written without its brackets.

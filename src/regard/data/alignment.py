@@ -14,7 +14,7 @@ import numpy as np
 from regard.data.bitext import Bools, Floats, Ints, Links, Side, blocks
 from regard.data.lexicon import Lexicon, learn, look_up
 
-FEWEST = 500  # pairs below which nothing can be learned about words
+FEWEST = 1000  # pairs below which nothing can be learned about words
 BLOCK = 6_000_000  # links looked at together
 SPOILT = 12_000  # spoilt copies of each kind, at most
 DOUBT = 0.5  # a pair goes when it is more probably bad than good

@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.data.defects import CURES, inspect, mend, unusable
 from regard.data.doctor import bare, ending, grouped
-from regard.data.examine import Examination, examine, pairs_of
+from regard.data.examine import REASONS, Examination, examine, pairs_of
 from regard.data.parallel import Lines, Tsv
 from regard.data.text import read_lines
 from regard.errors import DataError, UsageError
@@ -55,7 +55,7 @@ def _written(one: Examination, folder: Path) -> dict[str, Any]:
     with ExitStack() as stack:
         streams = [stack.enter_context(open(folder / bare(path), "w", encoding="utf-8", newline="\n")) for path in one.files]
         for reason, (_, source, target, _) in zip(one.reasons.tolist(), pairs_of(one.corpus), strict=True):
-            if reason:
+            if reason and (not one.held_out or REASONS[reason] == "broken"):  # a test set is not to be made easier
                 continue
             kept += 1
             for stream, text in zip(streams, _rows(one, source, target), strict=True):
@@ -64,7 +64,7 @@ def _written(one: Examination, folder: Path) -> dict[str, Any]:
         "files": [str(folder / bare(path)) for path in one.files],
         "read": len(one.reasons),
         "kept": kept,
-        "left_out": one.counts,
+        "left_out": one.counts if not one.held_out else {"broken": one.counts["broken"]},
         "examples": {reason: [example._asdict() for example in few] for reason, few in one.examples.items()},
     }
 

@@ -161,7 +161,7 @@ def defects_of(raw: bytes, *, tabs: bool = False) -> Iterator[tuple[str, str]]:
     elif not BLANK.sub("", text):
         yield "only whitespace", ""
     elif not PLAIN.fullmatch(text):
-        yield from _odd(text, tabs)
+        yield from _odd(text, tabs=tabs)
     if text.count(" ") > 250:
         yield "over 250 words", f"{len(text.split()):,}"
     if len(text) > 20 and (repeated := PATTERNS["one word over and over"].search(text[:10_000])):
@@ -170,7 +170,7 @@ def defects_of(raw: bytes, *, tabs: bool = False) -> Iterator[tuple[str, str]]:
         yield "no letter", ""
 
 
-def _odd(text: str, tabs: bool) -> Iterator[tuple[str, str]]:
+def _odd(text: str, *, tabs: bool) -> Iterator[tuple[str, str]]:
     for kind, pattern in PATTERNS.items() if ANY.search(text) else ():
         if kind == "one word over and over" or (kind == "tab" and tabs):
             continue

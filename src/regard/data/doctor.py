@@ -43,6 +43,8 @@ class Report:
             says.append(f"{path}: {kind}{detail}: {count:,} x, {where} [{CURES[kind]}]")
         for one in self.corpora:
             says += _told(one)
+        if self.code:
+            says.append("`regard clean` mends the lines marked [mend], and leaves out those marked [drop] and the pairs counted above")
         return "\n".join(says or ["nothing is wrong"]) + "\n"
 
     def data(self) -> dict[str, Any]:
