@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-from regard.errors import Interrupted, RegardError, UsageError
+from regard.errors import Interrupted, RegardError
 
 VERBS = {
     "demo": "train the embedded corpus on this CPU, score it, translate, and write a page to look inside",
@@ -56,9 +56,10 @@ def command(verb: str):
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     root = parser(next((word for word in argv if word in VERBS), ""))
-    arguments, rest = root.parse_known_args(argv)
-    if rest and not hasattr(arguments, "settings"):
-        root.error(f"unknown: {' '.join(rest)}")
+    rest, given = apart(argv)
+    arguments = root.parse_args(rest)
+    if given and not hasattr(arguments, "settings"):
+        root.error(f"--{next(iter(given))}: only train takes settings of the configuration")
     if arguments.version:
         print(versions())
         return 0
@@ -66,8 +67,8 @@ def main(argv: list[str] | None = None) -> int:
         root.print_help()
         return 2
     try:
-        if rest:
-            arguments.settings.update(settings(rest))
+        if given:
+            arguments.settings = given
         code = command(arguments.verb).run(arguments) or 0
         sys.stdout.flush()
         return code
@@ -84,17 +85,17 @@ def main(argv: list[str] | None = None) -> int:
         return explain(error)
 
 
-def settings(words: list[str]) -> dict[str, str]:
-    """`--train.steps 100 --preset=tiny` as settings of the configuration."""
-    found, words = {}, list(words)
+def apart(words: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Ordinary arguments, and settings of the configuration: `--train.steps 100`, `--train.steps=100`, `--preset tiny`."""
+    rest, found, words = [], {}, list(words)
     while words:
-        name, equals, value = words.pop(0).partition("=")
-        if not name.startswith("--") or (not equals and not words):
-            raise UsageError(
-                f"{name} is neither a setting nor the value of one", do="write --train.steps 100, say; `regard train --help` lists them"
-            )
-        found[name[2:]] = value if equals else words.pop(0)
-    return found
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        if name.startswith("--") and ("." in name or name == "--preset") and (equals or words):
+            found[name[2:]] = value if equals else words.pop(0)
+        else:
+            rest.append(word)
+    return rest, found
 
 
 def explain(error: Exception) -> int:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.errors import UsageError
 from regard.nn.attention.attend import attend
 from regard.nn.attention.biases import Bias, NoBias
+from regard.nn.attention.dispatch import Kernel
 from regard.nn.attention.normalise import Normaliser, Softmax
 from regard.nn.attention.patterns import Full, Pattern, together
 from regard.nn.attention.scores import ScaledDot, Score
@@ -18,8 +19,6 @@ from regard.nn.cache import Fixed, Growing, Slots
 from regard.nn.positions import NoRotation, Rotary, Rotation, rotate
 from regard.nn.tap import tap, watched
 from regard.nn.view import Tokens, View
-
-Kernel = Literal["auto", "reference", "sdpa", "gathered", "flex", "varlen"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Attention:
     "Whether queries and keys are turned by their position."
     normalise: Normaliser = Softmax()
     "How scores become weights."
-    kernel: Kernel = "auto"
+    kernel: Literal["auto"] | Kernel = "auto"
     "The implementation: auto chooses by what is asked, and says why in `regard plan`."
     biases: bool = True
     "Whether the four projections have biases."
