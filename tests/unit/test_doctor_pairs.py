@@ -14,7 +14,7 @@ from regard.data.clean import clean
 from regard.data.corpora import files
 from regard.data.doctor import check, grouped
 from regard.data.examine import REASONS, examine
-from regard.data.language import foreign, wrong_script
+from regard.data.language import BUCKETS, _scores, foreign, wrong_script
 from regard.data.parallel import Jsonl, Lines, Tsv
 from regard.data.text import read_lines
 from regard.errors import UsageError
@@ -86,6 +86,15 @@ def test_languages_are_told_by_profiles_learned_on_the_spot(german: list[tuple[s
     assert np.mean([found[place] == "de" for place in places[90:]]) > 0.9
     assert np.mean([bool(said) for place, said in enumerate(found) if place not in places]) < 0.003
     assert not [said for said in foreign(source, target[:5]) if said == "fr"]
+
+
+def test_a_line_does_not_vouch_for_itself():
+    """A line that alone makes up the foreign profile is no evidence of a language."""
+    grams, line = np.array([3, 5, 7, 3, 5, 11]), np.array([0, 0, 0, 1, 1, 1])
+    there, here = np.bincount(grams[:3], minlength=BUCKETS).astype(float), np.bincount(grams[3:], minlength=BUCKETS).astype(float)
+    score = _scores(there, here, (grams, line, line == 0), np.ones(6, np.int64), 2)
+    assert score[0] < 0
+    assert _scores(there, here, (grams, line, line == 2), np.ones(6, np.int64), 2)[0] > 0
 
 
 def test_misaligned_and_truncated_pairs_are_found_and_good_ones_stay(german: list[tuple[str, str]]):
