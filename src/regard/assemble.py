@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import sys
 import time
@@ -229,10 +228,10 @@ def events(run: Run, out: Path, data: Prepared, model: Translator, parts: Parts,
     found.append(Every("log", LogStep(), steps=config.log_every))
     if data.valid and config.sample_every:
         texts = [data.valid[place] for place in range(0, len(data.valid), max(1, len(data.valid) // 7))][:7]
-        turns, greedy = itertools.count(), replace(run.decoding, search=Greedy())
+        greedy = replace(run.decoding, search=Greedy())
 
         def sample() -> list[tuple[str, str]]:
-            source, _ = texts[next(turns) % len(texts)]
+            source, _ = texts[parts.progress.step // config.sample_every % len(texts)]
             found = translate_texts(model, [source], tokenizers=data.tokenizers, decoding=greedy)
             return [(source, found[0].text)]
 
