@@ -275,8 +275,8 @@ def test_leftovers_of_the_dead_are_swept_and_those_of_the_living_left(tmp_path):
         for process in (dead.pid, living.pid, os.getpid()):
             (tmp_path / f"step-9.tmp-{process}").mkdir()
         (tmp_path / f"best.old-{dead.pid}").mkdir()
-        folder.sweep(tmp_path)
-        assert sorted(os.listdir(tmp_path)) == ["best", f"step-9.tmp-{living.pid}"]
+        assert checkpoints(tmp_path)[0].save(snapshot(3))
+        assert sorted(os.listdir(tmp_path)) == ["best", "latest", "step-3", f"step-9.tmp-{living.pid}"]
     finally:
         living.kill()
         living.wait()

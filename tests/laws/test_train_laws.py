@@ -43,6 +43,27 @@ def test_one_of_eight_two_of_four_and_eight_of_one_are_the_same_step(optimiser):
         torch.testing.assert_close(other, whole, rtol=2e-4 if isinstance(optimiser, AdamW) else 3e-2, atol=2e-5)
 
 
+def gradient_of(cuts, clip=0.0):
+    """What the optimiser is given; it would forgive a wrong scale."""
+    own = toy.learner(dropout=0.0, clip=clip)
+    given = []
+    own.optimiser.step = lambda factor, bad: given.extend(p.grad.clone() for p in own.optimiser.parameters)
+    own.step([toy.packed(cut) for cut in cuts], step=1, updates=0, factor=1.0)
+    return own, given
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.3])
+@pytest.mark.parametrize("cuts", [[PAIRS], [PAIRS[:4], PAIRS[4:]], [[n] for n in PAIRS]], ids=["1x8", "2x4", "8x1"])
+def test_the_gradient_is_that_of_the_mean_over_all_target_tokens(cuts, clip):
+    own, given = gradient_of(cuts, clip)
+    whole = toy.packed(PAIRS)
+    (own.objective(whole) / whole.target_tokens).backward()
+    expected = [p.grad for p in own.optimiser.parameters]
+    length = torch.cat([gradient.flatten() for gradient in expected]).norm()
+    assert length > 0.3
+    torch.testing.assert_close(given, [gradient * (clip / length if clip else 1) for gradient in expected], rtol=1e-4, atol=1e-6)
+
+
 def test_unequal_cuts_count_tokens_and_not_batches():
     torch.testing.assert_close(parameters_after([PAIRS[:1], PAIRS[1:]]), parameters_after([PAIRS]), rtol=2e-4, atol=2e-5)
 
@@ -189,6 +210,22 @@ def test_a_crash_goes_on_from_the_last_checkpoint_and_drops_later_lines(tmp_path
     train(again)
     assert toy.losses(tmp_path / "cut") == expected
     same_run(whole, again)
+
+
+def test_a_line_of_the_log_that_spans_the_cut_is_the_same(tmp_path):
+    def run(folder, number=0):
+        signals = Signals()
+        made = toy.parts(folder, steps=9, signals=signals, stream=StoppingStream(signals, number))
+        made.events[0].steps = 4  # lines at 4, 8 and the end
+        return made
+
+    train(run(tmp_path / "straight"))
+    stopped(run(tmp_path / "cut", 11))
+    again = run(tmp_path / "cut")
+    assert again.resume() and again.progress.step == 6
+    train(again)
+    assert toy.losses(tmp_path / "cut") == toy.losses(tmp_path / "straight")
+    assert list(toy.losses(tmp_path / "cut")) == [4, 8, 9]
 
 
 def test_a_finished_run_that_goes_on_does_nothing(tmp_path):

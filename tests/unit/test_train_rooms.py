@@ -263,6 +263,20 @@ def test_clipping_shortens_to_the_norm_and_no_further():
     assert length(norm * 2)[0] == pytest.approx(norm, rel=1e-5)
 
 
+def test_every_micro_batch_step_and_rank_has_its_own_dropout():
+    own = toy.learner(dropout=0.5)
+    one, same = toy.packed([1, 2, 3]), toy.packed([1, 2, 3])
+
+    def loss(batches, step):
+        return own._accumulate(batches, step).item()
+
+    first, both, later = loss([one], 1), loss([one, same], 1), loss([one], 2)
+    assert first == loss([one], 1)
+    assert first != later and both != pytest.approx(2 * first)
+    own.ranks = Ranks(rank=1)
+    assert loss([one], 1) != first
+
+
 def test_r_drop_goes_twice_only_while_training():
     own = toy.learner(dropout=0.5, loss=CrossEntropy(r_drop=5.0))
     calls = []
