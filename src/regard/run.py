@@ -46,7 +46,7 @@ class Run:
     """Everything that makes a run what it is; run.toml in its folder holds it, and resuming reads nothing else."""
 
     preset: str = ""
-    "Model of a known size beneath the keys of [model]: tiny, small, base or big."
+    "A model of known size, tiny, small, base or big, over which the keys of [model] are laid."
     data: Data = Data()
     "The corpora."
     tokenizer: TokenizerConfig = field(default_factory=Unigram)

@@ -7,11 +7,14 @@ import dataclasses
 import importlib.util
 import inspect
 import itertools
+import re
 import sys
 import typing
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin
 
 from regard.config.toml import WORDS, hints, kind_of, members
@@ -20,8 +23,29 @@ TITLE = """# Configuration
 
 Generated from the docstrings of the configs by `make docs`; a test compares. Do not edit.
 
-A kind is chosen with `kind = "name"` in its table, or by the bare string `"name"` where every other key has a default.
-A list of one may be written without its brackets.
+A run is a TOML file, or a recipe by name. What is left out keeps its default:
+
+```toml
+preset = "tiny"
+
+[data]
+train = [{ kind = "tsv", path = "train.tsv" }]
+valid = [{ kind = "tsv", path = "valid.tsv" }]
+
+[model.decoder]
+own = { pattern = { kind = "window", reach = 128 }, bias = "alibi" }
+
+[train]
+steps = 20_000
+optimiser = { kind = "muon", rate = 1e-2 }
+```
+
+- A kind is chosen with `kind = "name"` in its table, or by the bare string `"name"` where every other key has a default.
+- A list of one may be written without its brackets. Several patterns in a list mean *and*.
+- A flag sets a single value over the file's: `regard train mine.toml --train.steps 100`. Default < preset < file < flag.
+- Paths are relative to the file, or to `--data-root`.
+- An unknown key is an error that names the nearest known one.
+- `regard train mine.toml --dry-run` prints the merged configuration; `run.toml` in the run's folder keeps it.
 """
 
 
@@ -67,7 +91,18 @@ def _string(node: ast.stmt) -> str:
 
 def document(root: type) -> str:
     """The whole of docs/config.md: one section for each dataclass that a file may speak of, in the order in which it comes up."""
-    return TITLE + "".join(_section(cls) for cls in reachable(root))
+    titles = headings(reachable(root))
+    return TITLE + "".join(_section(cls, titles) for cls in titles)
+
+
+def headings(classes: Sequence[type]) -> dict[type, str]:
+    """A heading of its own for each: its name, and its file's beside it where two are called alike."""
+    counts = Counter(cls.__name__ for cls in classes)
+    return {cls: cls.__name__ if counts[cls.__name__] == 1 else f"{cls.__name__} ({_file(cls)})" for cls in classes}
+
+
+def _file(cls: type) -> str:
+    return cls.__module__.rpartition(".")[2]
 
 
 def reachable(root: type) -> list[type]:
@@ -86,11 +121,14 @@ def _dataclasses(hint: Any) -> list[type]:
     return [cls for item in get_args(hint) for cls in _dataclasses(item)] if get_origin(hint) is not Literal else []
 
 
-def _section(cls: type) -> str:
+def _section(cls: type, titles: Mapping[type, str]) -> str:
     kind, docs = kind_of(cls), field_docs(cls)
     sentences = [f'`kind = "{kind}"`.'] if kind else []
-    title = f"## {cls.__name__}\n\n{' '.join([*sentences, _summary(cls)]).strip()}\n"
-    rows = [f"| `{name}` | {type_text(hint)} | {_default(cls, name)} | {docs.get(name, '')} |" for name, hint in hints(cls).items()]
+    title = f"## {titles[cls]}\n\n{' '.join([*sentences, _summary(cls)]).strip()}\n"
+    rows = [
+        f"| `{name}` | {type_text(hint, titles=titles)} | {_default(cls, name)} | {docs.get(name, '')} |"
+        for name, hint in hints(cls).items()
+    ]
     table = "\n| key | type | default | meaning |\n|---|---|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
     return f"\n{title}{table}"
 
@@ -100,20 +138,25 @@ def _summary(cls: type) -> str:
     return "" if text.startswith(f"{cls.__name__}(") else " ".join(inspect.cleandoc(text).split("\n\n")[0].split())  # not dataclass's own
 
 
-def type_text(hint: Any) -> str:
+def type_text(hint: Any, *, titles: Mapping[type, str] = MappingProxyType({})) -> str:
     """A type in the words of the file: kinds with links to their sections, literals in quotes."""
+
+    def text(inner: Any) -> str:
+        return type_text(inner, titles=titles)
+
     if len(members(hint)) > 1:
-        return ", ".join(type_text(choice) for choice in members(hint))
+        return ", ".join(map(text, members(hint)))
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return f"[{kind_of(hint) or hint.__name__}](#{hint.__name__.lower()})"
+        anchor = re.sub(r"[^\w -]", "", titles.get(hint, hint.__name__)).lower().replace(" ", "-")
+        return f"[{kind_of(hint) or hint.__name__}](#{anchor})"
     match get_origin(hint):
         case typing.Literal:
             return ", ".join(f'`"{item}"`' if isinstance(item, str) else f"`{item}`" for item in get_args(hint))
         case origin if origin is tuple:
             inner = get_args(hint)
-            return f"list of {type_text(inner[0])}" if inner[-1] is Ellipsis else "list: " + ", ".join(map(type_text, inner))
+            return f"list of {text(inner[0])}" if inner[-1] is Ellipsis else "list: " + ", ".join(map(text, inner))
         case origin if origin is not None:
-            return f"table of {type_text(get_args(hint)[1])}"
+            return f"table of {text(get_args(hint)[1])}"
     return WORDS[hint].replace("an ", "").replace("a ", "").replace(" in quotes", "")
 
 

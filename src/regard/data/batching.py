@@ -35,7 +35,7 @@ class Batching:
     block: int = 256
     """Neighbouring pairs that stay together when an epoch is permuted."""
     window: int = 65_536
-    """Pairs sorted by length at a time."""
+    """How many pairs are sorted by length at a time."""
     ahead: int = 4
     """Batches made ahead by a background thread; 0 = none."""
 

@@ -25,7 +25,7 @@ class Normal:
 
     kind: ClassVar[Literal["normal"]] = "normal"
     std: float = 0.02
-    "Standard deviation of the weights."
+    "Standard deviation of the parameters."
 
 
 Init = Xavier | Normal

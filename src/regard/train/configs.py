@@ -15,13 +15,13 @@ class Train:
     """One run. It ends when the first of its limits is reached; one that is 0 does not count."""
 
     steps: int = 0
-    "Steps at most."
+    "Most steps."
     epochs: float = 0.0
-    "Times through the data at most."
+    "Most times through the data."
     seconds: float = 0.0
-    "Wall-clock seconds at most, evaluations included; the schedule then follows the clock."
+    "Most seconds by the clock, evaluations included; the schedule then follows the clock."
     accumulate: int = 1
-    "Micro-batches of a step, on each device."
+    "Batches that make up one step, on each device."
     loss: CrossEntropy = CrossEntropy()
     "What is minimised."
     optimiser: OptimiserConfig = AdamW()

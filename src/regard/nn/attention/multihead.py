@@ -37,7 +37,7 @@ class Attention:
     normalise: Normaliser = Softmax()
     "How scores become weights."
     kernel: Literal["auto"] | Kernel = "auto"
-    "The implementation: auto chooses by what is asked, and says why in `regard plan`."
+    "The implementation: auto takes what serves best; one that is named serves, or it is an error with the reason."
     biases: bool = True
     "Whether the four projections have biases."
     dropout: float = 0.0
