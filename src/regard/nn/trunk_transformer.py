@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -54,6 +55,9 @@ class Transformer:
 class Block(nn.Module):
     """x + attention, then (in a decoder) x + cross-attention, then x + feed-forward; each with its norm."""
 
+    cross: Sequence[MultiHead]  # one for each memory, in nn.ModuleLists
+    cross_residual: Sequence[Residual]
+
     def __init__(self, config: Transformer, d_model: int, *, causal: bool, memories: int, name: str):
         super().__init__()
         heads = {
@@ -67,8 +71,10 @@ class Block(nn.Module):
         self.own = MultiHead(config.own, d_model, pattern=order, name=f"{name}.own", **heads)
         self.own_residual = Residual(config.norm, d_model, **residual)
         names = ["cross"] if memories == 1 else [f"cross{i}" for i in range(memories)]
-        self.cross = nn.ModuleList(MultiHead(config.cross, d_model, pattern=(), name=f"{name}.{cross}", **heads) for cross in names)
-        self.cross_residual = nn.ModuleList(Residual(config.norm, d_model, **residual) for _ in names)
+        self.cross = nn.ModuleList(  # type: ignore[assignment]
+            MultiHead(config.cross, d_model, pattern=(), name=f"{name}.{cross}", **heads) for cross in names
+        )
+        self.cross_residual = nn.ModuleList(Residual(config.norm, d_model, **residual) for _ in names)  # type: ignore[assignment]
         self.feed_forward = PositionWise(config.feed_forward, d_model)
         self.feed_forward_residual = Residual(config.norm, d_model, **residual)
 
@@ -89,6 +95,7 @@ class Block(nn.Module):
 class TransformerTrunk(nn.Module):
     """Blocks in a row. With a state it goes on from what the state holds; without, it sees the whole row at once."""
 
+    blocks: Sequence[Block]  # in an nn.ModuleList
     packs = True  # documents end to end in one row give the same numbers as rows of their own
 
     def __init__(self, config: Transformer, d_model: int, *, causal: bool, memories: int = 0, name: str):
@@ -97,7 +104,7 @@ class TransformerTrunk(nn.Module):
             raise UsageError(
                 f"d_model {d_model} does not divide into {config.heads} heads", where=name, do="choose a divisor, or set d_head"
             )
-        self.blocks = nn.ModuleList(
+        self.blocks = nn.ModuleList(  # type: ignore[assignment]
             Block(config, d_model, causal=causal, memories=memories, name=f"{name}.{layer}") for layer in range(config.layers)
         )
         last = config.placement == "pre" or config.final_norm

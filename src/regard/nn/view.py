@@ -87,13 +87,12 @@ class View:
 
 def _moved(facts, device):
     """A copy with every tensor on `device`; what is not a tensor stays."""
-    values = {field.name: getattr(facts, field.name) for field in dataclasses.fields(facts)}
-    moved = {
-        name: value.to(device, non_blocking=True) if isinstance(value, Tensor | Spans) and name != "spans" else value
-        for name, value in values.items()
-    }
-    if moved.get("spans") is not None:
-        moved["spans"] = _moved(moved["spans"], device)
+    moved = {field.name: getattr(facts, field.name) for field in dataclasses.fields(facts)}
+    for name, value in moved.items():
+        if isinstance(value, Tensor):
+            moved[name] = value.to(device, non_blocking=True)
+        elif isinstance(value, Spans):
+            moved[name] = _moved(value, device)
     return type(facts)(**moved)
 
 

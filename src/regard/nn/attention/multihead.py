@@ -79,7 +79,9 @@ class MultiHead(nn.Module):
         if rows != sources:
             query_RHTE = query_RHTE.unflatten(0, (sources, -1)).transpose(1, 2).flatten(2, 3)
             if "together" not in view.memo:
-                view.memo["together"] = Tokens(*(fact.reshape(sources, -1) for fact in (tokens.positions, tokens.documents, tokens.real)))
+                view.memo["together"] = Tokens(
+                    tokens.positions.reshape(sources, -1), tokens.documents.reshape(sources, -1), tokens.real.reshape(sources, -1)
+                )
             tokens = view.memo["together"]
         out = self._attend(query_RHTE, memory.key, memory.value, tokens, memory_tokens, view.memo)
         return out.reshape(rows, time, -1)
