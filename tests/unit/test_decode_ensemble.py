@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from regard.decode.beam import Beam
 from regard.decode.draft import Job
 from regard.decode.engine import decode
 from regard.decode.ensemble import Ensemble, ensemble
@@ -46,6 +47,24 @@ def test_an_ensemble_of_equals_is_the_one_and_one_of_others_is_not():
     mixed = decode(ensemble([function_stepper(first), function_stepper(second)]), jobs, search=Greedy())[0][0]
     assert twice.tokens == alone.tokens and twice.log_probs == pytest.approx(alone.log_probs)
     assert mixed.log_probs != pytest.approx(alone.log_probs)
+
+
+def test_all_models_follow_the_beam():
+    def one(source, written):
+        return torch.randn(7, generator=torch.Generator().manual_seed(hash((3, written)) % 2**31)).log_softmax(0)
+
+    def other(source, written):
+        return torch.randn(7, generator=torch.Generator().manual_seed(hash((4, written)) % 2**31)).log_softmax(0)
+
+    def mean(source, written):
+        return ((one(source, written).exp() + other(source, written).exp()) / 2).log()
+
+    search, jobs = Beam(size=4, n_best=4), [Job((5, 2), 6), Job((5, 6, 2), 6)]
+    joined = decode(ensemble([function_stepper(one), function_stepper(other)]), jobs, search=search)
+    expected = decode(function_stepper(mean), jobs, search=search)
+    for found, wanted in zip(joined, expected, strict=True):
+        assert [hypothesis.tokens for hypothesis in found] == [hypothesis.tokens for hypothesis in wanted]
+        assert [hypothesis.score for hypothesis in found] == pytest.approx([hypothesis.score for hypothesis in wanted], abs=1e-5)
 
 
 def test_a_model_without_attention_takes_it_from_all():

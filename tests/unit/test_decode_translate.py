@@ -117,6 +117,8 @@ def test_alignment_in_words():
     found = run(["ein alter Hund"], alignment=True)[0].best
     assert found.alignment == ((0, 0), (1, 1), (2, 2))
     assert run(["ein alter Hund"])[0].best.alignment == ()
+    longer = run(["ein alter Hund"], alignment=True, decoding=Decoding(Greedy(), min_length=4))[0].best
+    assert longer.alignment == ((0, 0), (0, 3), (1, 1), (2, 2))  # the fourth looks at the end mark most, which is no word
 
 
 def test_pharaoh_form():

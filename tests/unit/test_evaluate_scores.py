@@ -66,7 +66,7 @@ def test_rouge_l_by_hand():
 def test_words_and_common_subsequence():
     assert words("It's 3 o'clock, Zoë") == ["it", "s", "3", "o", "clock", "zo"]
     assert common("abcbdab", "bdcaba") == 4
-    assert common("", "ab") == 0
+    assert common("", "ab") == 0 and common("a", "aa") == 1
 
 
 def test_perplexity_by_hand():

@@ -23,6 +23,8 @@ def test_ways_of_joining():
 
 def test_growing_goes_round_corners_and_on():
     assert symmetrise({(0, 0), (1, 1), (2, 2)}, {(0, 0)}, way="grow-diag") == ((0, 0), (1, 1), (2, 2))
+    assert symmetrise({(0, 0), (1, 1), (2, 2)}, {(2, 2)}, way="grow-diag") == ((0, 0), (1, 1), (2, 2))
+    assert symmetrise({(0, 2), (1, 1), (2, 0)}, {(1, 1)}, way="grow-diag") == ((0, 2), (1, 1), (2, 0))
     assert symmetrise({(0, 0), (2, 2)}, {(0, 0)}, way="grow-diag") == ((0, 0),)
 
 
