@@ -21,8 +21,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run folder of a tiny model, trained by `regard train` from small.toml. Read-only by agreement."""
-    import small_run
     import torch
+
+    import small_run
 
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp("runs") / "small"

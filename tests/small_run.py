@@ -1,4 +1,4 @@
-"""A small language with its translations, a tiny run over it, and the real command line called as a function: what many tests begin with."""
+"""A small language with its translations, a tiny run over it, and the real command line as a function: what many tests begin with."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from regard.train.auto import faster_precision, fit_tokens
 from regard.train.average import MovingAverage
 from regard.train.checkpoint import Checkpoints, Origin
 from regard.train.device import Machine, machine, seed_everything
-from regard.train.display import display
+from regard.train.display import Show, display
 from regard.train.events import Evaluate, Every, LogStep, Sample, save
 from regard.train.log import Log, write_report
 from regard.train.loop import Budget, Parts, train
@@ -80,7 +80,7 @@ def read_begun(out: Path) -> Run:
 
 
 def train_run(
-    run: Run, out: Path, *, resume: bool = False, warm: Saved | None = None, force: bool = False, show: str = "auto"
+    run: Run, out: Path, *, resume: bool = False, warm: Saved | None = None, force: bool = False, show: Show = "auto"
 ) -> dict[str, Any]:
     """Train as the run says, score the best model on the test pairs, and return the report."""
     started = time.monotonic()
@@ -178,7 +178,7 @@ def new_model(run: Run, *, device: torch.device, warm: Saved | None) -> Translat
 
 
 def assemble(
-    run: Run, out: Path, data: Prepared, model: Translator, *, machine: Machine, ranks: Ranks, signals: Signals, show: str
+    run: Run, out: Path, data: Prepared, model: Translator, *, machine: Machine, ranks: Ranks, signals: Signals, show: Show
 ) -> Parts:
     """The parts of training."""
     config = run.train
@@ -239,7 +239,7 @@ def events(run: Run, out: Path, data: Prepared, model: Translator, parts: Parts,
     if data.valid:
         measured = measure(run, data, model, learner)
         better = "higher" if config.score == "bleu" else "lower"
-        export = lambda: export_model(run, out / "best", model, data)  # noqa: E731
+        export = lambda: export_model(run, out / "best", model, data)
         found.append(Every("evaluate", Evaluate(measured, score=config.score, better=better, export=export), steps=config.evaluate_every))
     found.append(Every("save", save, steps=config.save_every))
     return found

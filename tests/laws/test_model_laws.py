@@ -6,10 +6,10 @@ import torch
 from regard.data.batch import IGNORED, PairBatch, Side
 from regard.models.build import translator
 from regard.models.configs import EncoderDecoder
-from regard.nn.attention.biases import ALiBi, NoBias, T5Buckets
+from regard.nn.attention.biases import ALiBi, T5Buckets
 from regard.nn.attention.multihead import Attention
 from regard.nn.attention.patterns import Window
-from regard.nn.attention.scores import Additive, Bilinear, Cosine, Gaussian, ScaledDot
+from regard.nn.attention.scores import Additive, Bilinear, Cosine, Gaussian
 from regard.nn.embed import Embedding
 from regard.nn.feedforward import FeedForward
 from regard.nn.positions import Learned, NoPositions, Rotary, Sinusoid

@@ -1,4 +1,4 @@
-"""Stopped and resumed is the same as straight, bitwise on a CPU, wherever a whole run is cut: within a step, at an epoch's edge, in an evaluation."""
+"""Stopped and resumed is straight, bitwise on a CPU, wherever a whole run is cut: within a step, at an epoch's edge, in an evaluation."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
-import small_run
 import torch
 
+import small_run
 from regard.assemble import read_begun, train_run
 from regard.errors import Interrupted
 from regard.models.tensors import read_tensors

@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 import train_toy as toy
 
+from regard.data import layouts
+from regard.data.layouts import Fixed, Rows
 from regard.errors import Interrupted, UsageError
 from regard.train.checkpoint import Origin
 from regard.train.halve import halve
@@ -86,6 +89,21 @@ def test_two_halves_have_the_gradient_of_the_whole(layout):
     assert sum(half.source_tokens for half in halves) == batch.source_tokens
     torch.testing.assert_close(gradients(halves), gradients([batch]))
     assert halve(layout(PAIRS[:1]))[0].pairs == (PAIRS[0],)
+
+
+def test_filler_is_left_behind_by_halves():
+    source = Rows(np.arange(3, 12), np.array([2, 4, 3]))
+    target = Rows(np.arange(3, 9), np.array([1, 2, 3]))
+    fixed = Fixed(length=31, longest=6, documents=11)
+    whole = layouts.packed(source, target, np.array([5, 6, 7]), fixed=fixed)
+    first, second = halve(whole)
+    assert (first.pairs, second.pairs) == ((5,), (6, 7))
+    assert first.source.ids.tolist() == [[3, 4, 2]] and second.source.ids.tolist() == [[5, 6, 7, 8, 2, 9, 10, 11, 2]]
+    assert second.target.ids.tolist() == [[1, 4, 5, 1, 6, 7, 8]] and second.labels.tolist() == [[4, 5, 2, 6, 7, 8, 2]]
+    assert second.target.tokens.documents.tolist() == [[0, 0, 0, 1, 1, 1, 1]]
+    assert (second.source_tokens, second.target_tokens) == (9, 7)
+    own = toy.learner(dropout=0.0)
+    torch.testing.assert_close(own._accumulate([first, second], 1), own._accumulate([whole], 1))
 
 
 class Stop(Signals):

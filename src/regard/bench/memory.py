@@ -50,8 +50,9 @@ def run(
     }
 
 
-def growth(small: int = 100_000, large: int = 5_000_000, **settings) -> dict:
+def growth(small: int = 100_000, large: int = 5_000_000, *, training_pairs: int = 50_000, batches: int = 200, window: int = 65_536) -> dict:
     """Two sizes, each in a fresh process, and what the larger one needed more."""
+    settings = {"training_pairs": training_pairs, "batches": batches, "window": window}
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         one, other = (pool.submit(run, pairs, **settings).result() for pairs in (small, large))
     return {"small": one, "large": other, "growth_mb": round(other["anonymous_peak_mb"] - one["anonymous_peak_mb"], 1)}

@@ -24,9 +24,9 @@ def n_best(number: int, translation: Translation, *, alignment: bool = False) ->
 
 def as_json(translation: Translation, *, n_best: bool = False, alignment: bool = False) -> str:
     """One object: the best candidate's fields and, when asked for, all candidates under `n_best`."""
-    fields = {"source": translation.source, **_fields(translation.best, alignment), "dropped": translation.dropped}
+    fields = {"source": translation.source, **_fields(translation.best, alignment=alignment), "dropped": translation.dropped}
     if n_best:
-        fields["n_best"] = [_fields(one, alignment) for one in translation.candidates]
+        fields["n_best"] = [_fields(one, alignment=alignment) for one in translation.candidates]
     return json.dumps(fields, ensure_ascii=False)
 
 
@@ -35,7 +35,7 @@ def one_line(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def _fields(one: Candidate, alignment: bool) -> dict:
+def _fields(one: Candidate, *, alignment: bool) -> dict:
     fields: dict = {"text": one.text, "score": one.score, "log_prob": one.log_prob, "full": one.full}
     if one.tokenised != one.text:
         fields["tokenised"] = one.tokenised

@@ -92,7 +92,8 @@ class TranslatorStepper:
             empty = torch.zeros(slots, width, self.model.config.d_model, device=device, dtype=self.model.output.table.dtype)
             self.model.decoder.remember(self.state, (empty,), (self.source,))
         elif more:
-            self.source = Tokens(*(F.pad(fact, (0, more)) for fact in _facts(self.source)))
+            positions, documents, real = (F.pad(fact, (0, more)) for fact in _facts(self.source))
+            self.source = Tokens(positions, documents, real)
             for fixed in self.state.cross:
                 for memory in fixed:
                     assert memory.key is not None and memory.value is not None

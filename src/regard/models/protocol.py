@@ -13,6 +13,7 @@ from regard.data.batch import PairBatch
 class Trainable(Protocol):
     """A module whose call gives hidden states, and whose `output` gives scores of what may follow each of them."""
 
-    output: nn.Module
+    @property
+    def output(self) -> nn.Module: ...
 
     def __call__(self, batch: PairBatch) -> Float[Tensor, "B T D"]: ...

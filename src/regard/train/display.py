@@ -8,6 +8,8 @@ from typing import Literal, TextIO
 
 from regard.train.log import Display, Value
 
+Show = Literal["auto", "rich", "plain", "none"]
+
 
 class Plain:
     """One line of text for each line of the log."""
@@ -50,7 +52,7 @@ class Rich:
         self.live.stop()
 
 
-def display(kind: Literal["auto", "rich", "plain", "none"] = "auto", *, file: TextIO | None = None) -> Display | None:
+def display(kind: Show = "auto", *, file: TextIO | None = None) -> Display | None:
     """The display that suits the place: rich only where somebody watches a terminal."""
     place = file or sys.stderr
     match kind:

@@ -44,7 +44,7 @@ class Objective(nn.Module):
         passes = 2 if self.loss.r_drop and self.training else 1
         hidden_ND = [real_rows(self.model(batch), batch) for _ in range(passes)]
         labels_N = real_rows(batch.labels, batch)
-        return summed(self.model.output, hidden_ND, labels_N, loss=self.loss)
+        return summed(self.model.output, hidden_ND, labels_N, loss=self.loss)  # pyright: ignore[reportCallIssue]  # torch types disable loosely
 
 
 def real_rows(values: Tensor, batch: PairBatch) -> Tensor:
@@ -57,6 +57,7 @@ def real_rows(values: Tensor, batch: PairBatch) -> Tensor:
     return rows.index_select(0, places)
 
 
+@torch.compiler.disable  # its pieces depend on sizes, and it is written by hand already
 def summed(output: nn.Module, hidden_ND: list[Tensor], labels_N: Int[Tensor, "N"], *, loss: CrossEntropy) -> Float[Tensor, ""]:
     """The loss of all rows; in pieces whose logits are computed again in the backward pass where they would not fit."""
     width = _classes(output, hidden_ND[0])
