@@ -90,7 +90,9 @@ class Loaded:
         """Every map, step and beam of one translation; shows itself in a notebook."""
         from regard.look.record import record_translation
 
-        return record_translation(self, text, decoding=decoding or self.decoding)
+        if len(self.saved) > 1:
+            raise UsageError("several models cannot be looked into at once", do="name one")
+        return record_translation(self.saved[0], text, decoding=decoding or self.decoding, machine=self.machine)
 
     def _precision(self) -> contextlib.AbstractContextManager:
         stack = contextlib.ExitStack()

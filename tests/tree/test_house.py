@@ -24,9 +24,8 @@ FLOORS = [  # a room may import from its own floor and from those below; `errors
     {"exchange"},
     {"decode"},
     {"evaluate"},
-    {"train", "plan"},
+    {"train", "look", "plan"},
     {"loaded", "__init__"},  # `import regard` gives what `loaded` has
-    {"look"},
     {"serve"},
     {"run", "assemble", "own_files", "bench"},
     {"cli", "commands", "recipes"},

@@ -24,19 +24,21 @@ from regard.decode.step_translator import opener
 from regard.decode.translate import Decoding
 from regard.decode.translator import longest
 from regard.errors import UsageError
-from regard.loaded import Loaded
 from regard.look.trace import KINDS, Answer, Choice, Kind, Map, NextWord, Token, Trace, pack
+from regard.models.saved import Saved
 from regard.models.translator import Translator
 from regard.nn.tap import record
+from regard.train.device import Machine
 
 DIGITS = 6  # of log-probabilities
 
 
 def record_translation(
-    loaded: Loaded,
+    saved: Saved,
     text: str,
     *,
-    decoding: Decoding | None = None,
+    decoding: Decoding,
+    machine: Machine,
     kinds: Sequence[Kind] = KINDS,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
@@ -46,11 +48,9 @@ def record_translation(
 
     The maps come from one pass over the finished translation: by the law that cached steps equal the whole, they are those of the steps.
     """
-    if loaded.saved[1:]:
-        raise UsageError("several models cannot be looked into at once", do="name one")
-    model = loaded.model
-    with torch.inference_mode(), loaded.machine.autocast():
-        ids, found = _search(loaded, text, decoding or loaded.decoding)
+    model = saved.model
+    with torch.inference_mode(), machine.autocast():
+        ids, found = _search(saved, text, decoding)
         batch = padded(_one(ids), _one(found[0].tokens), np.arange(1)).to(model.device)
         wanted: list[tuple[Kind, int]] = [
             (kind, layer) for kind in kinds for layer in _chosen(layers, _trunk(model, kind).layers, what="layer")
@@ -59,12 +59,12 @@ def record_translation(
             log_probs_TV = model.output(model(batch))[0].float().log_softmax(-1)
     return Trace(
         text=text,
-        source=_tokens(batch.source.ids[0].tolist(), loaded.source),
-        target=_tokens(batch.target.ids[0].tolist(), loaded.target),
-        steps=_steps(log_probs_TV, batch, tokenizer=loaded.target, top=top),
-        answers=tuple(_answer(one, loaded.target) for one in found),
+        source=_tokens(batch.source.ids[0].tolist(), saved.source),
+        target=_tokens(batch.target.ids[0].tolist(), saved.target),
+        steps=_steps(log_probs_TV, batch, tokenizer=saved.target, top=top),
+        answers=tuple(_answer(one, saved.target) for one in found),
         maps=tuple(_map(kind, layer, heads, weights=_first(seen[_tap(kind, layer)])) for kind, layer in wanted),
-        about={"model": loaded.saved[0].folder.name, "made by": f"regard {_version()}"},
+        about={"model": saved.folder.name, "made by": f"regard {_version()}"},
     )
 
 
@@ -73,16 +73,16 @@ def _first(passes: Sequence[Tensor]) -> Tensor:
     return passes[0][0]
 
 
-def _search(loaded: Loaded, text: str, decoding: Decoding) -> tuple[list[int], list[Hypothesis]]:
+def _search(saved: Saved, text: str, decoding: Decoding) -> tuple[list[int], list[Hypothesis]]:
     """The ids of the source and the hypotheses, best first; a beam shows all that it ended with."""
-    ids = loaded.source.encode(text) if text.strip() else []
+    ids = saved.source.encode(text) if text.strip() else []
     if not ids:
         raise UsageError("there is no text to look at", do='write one: regard look MODEL "Guten Morgen!"')
-    most = longest(loaded.model)
+    most = longest(saved.model)
     ids = ids[: most - 1] if most else ids
     search = replace(decoding.search, n_best=decoding.search.size) if isinstance(decoding.search, Beam) else decoding.search
     job = Job((*ids, EOS), decoding.limit(len(ids), model=max(most - 1, 1) if most else 0), decoding.min_length)
-    return ids, decode(opener(loaded.model), [job], search=search, constraints=decoding.constraints())[0]
+    return ids, decode(opener(saved.model), [job], search=search, constraints=decoding.constraints())[0]
 
 
 def _tap(kind: Kind, layer: int) -> str:
