@@ -90,7 +90,7 @@ class Loaded:
         """Every map, step and beam of one translation; shows itself in a notebook."""
         from regard.look.record import record_translation
 
-        if len(self.saved) > 1:
+        if self.saved[1:]:
             raise UsageError("several models cannot be looked into at once", do="name one")
         return record_translation(self.saved[0], text, decoding=decoding or self.decoding, machine=self.machine)
 
