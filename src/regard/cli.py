@@ -18,6 +18,7 @@ VERBS = {
     "score": "log-probability of given translations, line by line",
     "evaluate": "BLEU and other scores of a model or of ready translations",
     "look": "see what each head attends to: one self-contained page",
+    "plan": "parameters, FLOPs, memory and time of a recipe or preset, before they are spent",
     "check": "the data doctor: what is wrong in these files, where, in which line",
     "clean": "write these files again without what is wrong in them",
     "average": "average the parameters of several models into one",

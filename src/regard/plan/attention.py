@@ -1,0 +1,185 @@
+"""The cost of one attention slot: projections, scores, bias, the pairs that a pattern leaves, and the kernel that serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from regard.nn.attention.biases import ALiBi, NoBias, Relative, T5Buckets
+from regard.nn.attention.dispatch import Need, choose
+from regard.nn.attention.multihead import Attention
+from regard.nn.attention.patterns import FAR, Causal, Facts, Full, Predicate, together, visible
+from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, ScaledDot
+from regard.nn.positions import NoRotation
+from regard.plan.part import Load, Part
+
+ROWS = 256  # queries that are asked, evenly spaced, of a pattern that no formula counts
+
+
+@dataclass(frozen=True)
+class Heads:
+    """How many heads there are, how many share keys and values, and how wide each is."""
+
+    heads: int
+    groups: int
+    width: int
+
+
+def parameters(config: Attention, d_model: int, shape: Heads) -> int:
+    """2 D H d_k + 2 D G d_k [+ H d_k + 2 G d_k + D with biases], and what score and bias have."""
+    across, shared = shape.heads * shape.width, shape.groups * shape.width
+    maps = 2 * d_model * across + 2 * d_model * shared
+    biases = across + 2 * shared + d_model if config.biases else 0
+    return maps + biases + score_parameters(config.score, shape) + bias_parameters(config.bias, shape)
+
+
+def score_parameters(score: Any, shape: Heads) -> int:
+    heads, width = shape.heads, shape.width
+    match score:
+        case Dot() | ScaledDot() | Gaussian() | NegativeDistance():
+            return 0
+        case Bilinear():
+            return heads * width * width
+        case Cosine():
+            return 1 if score.learned else 0
+        case Additive():
+            return heads * (2 * width * score.width + score.width * (2 if score.biased else 1))
+        case _:
+            return counted(lambda: score.build(heads, width, width))
+
+
+def bias_parameters(bias: Any, shape: Heads) -> int:
+    match bias:
+        case NoBias() | ALiBi():
+            return 0
+        case T5Buckets():
+            return bias.buckets * shape.heads
+        case Relative():
+            tables = (shape.heads if bias.tables == "per-head" else 1) * (2 if bias.values else 1)
+            return tables * (2 * bias.reach + 1) * shape.width
+        case _:
+            return counted(lambda: bias.build(shape.heads, shape.width))
+
+
+def counted(build) -> int:
+    """The parameters of a part that brings its own `build`, and no formula: counted on the meta device."""
+    with torch.device("meta"):
+        part = build()
+    return sum(parameter.numel() for parameter in part.parameters()) if isinstance(part, torch.nn.Module) else 0
+
+
+def pairs(pattern: Predicate, queries: int, keys: int, *, heads: int = 1) -> float:
+    """Pairs that are worked out for each head. Without a limit to the past all of them count, as is common, though half are masked."""
+    band = pattern.band
+    if band is not None and band.past >= FAR:
+        return queries * keys
+    if band is not None:
+        rows = torch.arange(queries)
+        return int(((rows + band.future).clamp_max(keys - 1) - (rows - band.past).clamp_min(0) + 1).clamp_min(0).sum())
+    rows = torch.linspace(0, queries - 1, min(ROWS, queries)).round().long()
+    seen = visible(pattern, facts(rows[:, None]), facts(torch.arange(keys)[None]), torch.arange(heads)[:, None, None])
+    return float(seen.expand(heads, len(rows), keys).sum()) / heads / len(rows) * queries
+
+
+def facts(positions: torch.Tensor) -> Facts:
+    return Facts(positions, torch.zeros_like(positions), torch.ones_like(positions, dtype=torch.bool))
+
+
+def attention(config: Attention, d_model: int, shape: Heads, load: Load, *, name: str, causal: bool, memory: bool, decodes: bool) -> Part:
+    """A slot that attends to its own row, or to the memory of the encoder."""
+    queries = load.target if decodes else load.source
+    keys = load.source if memory else queries
+    pattern = together((*([Causal()] if causal else []), *config.pattern) or Full())
+    across, shared = shape.heads * shape.width, shape.groups * shape.width
+    bias = 1 if config.biases else 0
+    asking, giving = d_model * across + across * d_model + bias * (across + d_model), 2 * shared * (d_model + bias)
+    scored = score_flops(config.score, shape)
+    seen = pairs(pattern, queries, keys, heads=shape.heads)
+    per_pair = 2 * across + scored.pair + 2 * across  # scores, weighted sum
+    by_distance = 2 * shape.heads * (2 * config.bias.reach + 1) * shape.width if isinstance(config.bias, Relative) else 0
+    per_query = 2 * asking + scored.query + by_distance
+    per_key = 2 * giving + scored.key
+    chosen = kernel(config, pattern, shape, load, length=max(queries, keys), memory=memory)
+    return Part(
+        name,
+        shape=f"({load.batch}, {queries}, {d_model})",
+        parameters=parameters(config, d_model, shape),
+        maps=load.batch * (queries * per_query + keys * per_key),
+        core=load.batch * seen * per_pair,
+        step=(per_query + (0 if memory else per_key) + cached(pattern, keys) * per_pair) if decodes else 0.0,
+        once=keys * per_key if memory else 0.0,
+        kept=kept(config, d_model, shape, load, chosen=chosen, queries=queries, keys=keys),
+        cache=2 * shared * (cached(pattern, keys) if not memory else keys) * load.width if decodes else 0.0,
+        note=described(config, shape, pattern),
+        kernel=chosen,
+    )
+
+
+@dataclass(frozen=True)
+class ScoreFlops:
+    """What a score costs beyond one product of query and key."""
+
+    query: float = 0.0
+    key: float = 0.0
+    pair: float = 0.0
+
+
+def score_flops(score: Any, shape: Heads) -> ScoreFlops:
+    across = shape.heads * shape.width
+    match score:
+        case Bilinear():
+            return ScoreFlops(query=2 * across * shape.width)
+        case Additive():
+            maps = 2 * across * score.width
+            # the sum, the tanh and the product with v, for each hidden unit, in place of the product of query and key
+            return ScoreFlops(query=maps, key=maps, pair=4 * shape.heads * score.width - 2 * across)
+        case _:
+            return ScoreFlops()
+
+
+def cached(pattern: Predicate, keys: int) -> int:
+    """Positions that a step still has to see: of a window, min(T, reach + 1)."""
+    band = pattern.band
+    return keys if band is None or band.past >= FAR else min(keys, band.past + 1)
+
+
+def kept(config: Attention, d_model: int, shape: Heads, load: Load, *, chosen: str, queries: int, keys: int) -> float:
+    """Bytes for the backward pass: the input, q, k, v and what the heads found; with the definition the weights too (Korthikanti 2022)."""
+    across, shared = shape.heads * shape.width, shape.groups * shape.width
+    numbers = queries * (d_model + 2 * across) + keys * 2 * shared
+    weights = shape.heads * queries * keys if chosen.startswith("reference") else 0
+    if isinstance(config.score, Additive):
+        weights += shape.heads * queries * keys * config.score.width
+    dropped = weights if config.dropout else 0
+    return load.batch * ((numbers + weights + dropped) * load.width + dropped)
+
+
+def kernel(config: Any, pattern: Predicate, shape: Heads, load: Load, *, length: int, memory: bool) -> str:
+    """The kernel that serves the slot under this load, and why."""
+    need = Need.of(pattern, score=config.score, bias=config.bias, normalise=config.normalise)._replace(
+        device=load.device,
+        dtype=torch.bfloat16 if load.width == 2 else torch.float32,
+        widths=(shape.width, shape.width),
+        packed=load.packed,
+        same=not memory,
+        length=load.batch * length if load.packed else length,
+        dropout=config.dropout > 0 and load.training,
+        gradient=load.training,
+    )
+    chosen = choose(need, config.kernel)
+    return f"{chosen.kernel}: {chosen.reason}"
+
+
+def described(config: Attention, shape: Heads, pattern: Predicate) -> str:
+    """The slot in a few words: heads, and every axis that is not the plain one."""
+    words = [f"{shape.heads} heads of {shape.width}"]
+    if shape.groups != shape.heads:
+        words.append(f"{shape.groups} of keys")
+    parts: tuple[Any, ...] = getattr(pattern, "parts", (pattern,))
+    words += [part.kind for part in parts if part.kind != "full"]
+    words += [config.score.kind] if not isinstance(config.score, ScaledDot) else []
+    words += [axis.kind for axis in (config.bias, config.rotation) if not isinstance(axis, NoBias | NoRotation)]
+    words += [config.normalise.kind] if config.normalise.kind != "softmax" else []
+    return ", ".join(words)

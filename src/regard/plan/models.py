@@ -1,0 +1,83 @@
+"""The four parts of a model: tokenisation, embedding, blocks, output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.errors import UsageError
+from regard.models.configs import EncoderDecoder
+from regard.nn.embed import Embedding
+from regard.nn.positions import Learned, NoPositions, Sinusoid
+from regard.plan.part import Load, Part
+from regard.plan.trunks import norm, trunk
+
+
+def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
+    """The model as a tree whose first level is tokenisation, embedding, blocks and output."""
+    match config:
+        case EncoderDecoder():
+            return encoder_decoder(config, load, tokenisation=tokenisation)
+        case _:
+            raise UsageError(f"there is no plan for models of kind {config.kind}", where="plan")
+
+
+def encoder_decoder(config: EncoderDecoder, load: Load, *, tokenisation: str) -> Part:
+    width, tied = config.d_model, config.tie
+    sides = (
+        table("source", config.source_vocabulary, width, config.embedding, load, length=load.source),
+        table("target", config.target_vocabulary, width, config.embedding, load, length=load.target, shared="source" * (tied == "all")),
+    )
+    blocks = Part(
+        "blocks",
+        parts=(
+            trunk(config.encoder, width, load, name="encoder", causal=False, decodes=False),
+            trunk(config.decoder, width, load, name="decoder", causal=True, memories=1, decodes=True),
+        ),
+    )
+    end = vocabulary(config.target_vocabulary, width, load, bias=config.output_bias, shared="target" if tied != "none" else "")
+    words = f"{config.source_vocabulary:,} pieces" + (f" and {config.target_vocabulary:,}" if tied != "all" else ", shared")
+    return Part(
+        "translator",
+        parts=(
+            Part("tokenisation", shape=f"({load.batch}, {load.source}) ids", note=f"{tokenisation or 'text'} -> {words}"),
+            Part("embedding", parts=sides),
+            blocks,
+            end,
+        ),
+    )
+
+
+def table(name: str, vocabulary: int, width: int, config: Embedding, load: Load, *, length: int, shared: str = "") -> Part:
+    """A table of token vectors, what is added for positions, and a norm; looking up costs no FLOPs."""
+    places = positions(config.positions, width)
+    size = (0 if shared else vocabulary * width) + places + norm(config.norm, width)
+    told = f"{vocabulary:,} x {width}" + (f", the {shared} table" if shared else "") + f"; positions: {config.positions.kind}"
+    kept = load.batch * length * (width if config.dropout else 0)
+    return Part(name, shape=f"({load.batch}, {length}, {width})", parameters=size, kept=kept, note=told)
+
+
+def positions(config: Any, width: int) -> int:
+    match config:
+        case Sinusoid() | NoPositions():
+            return 0
+        case Learned():
+            return config.length * width
+        case _:
+            from regard.nn.positions import build_positions
+            from regard.plan.attention import counted
+
+            return counted(lambda: build_positions(config, width))
+
+
+def vocabulary(size: int, width: int, load: Load, *, bias: bool, shared: str) -> Part:
+    """softmax(h W^T): the map costs the same whether the table is shared or not."""
+    own = (0 if shared else size * width) + (size if bias else 0)
+    products = size * width + (size if bias else 0)
+    return Part(
+        "output",
+        shape=f"({load.batch}, {load.target}, {size})",
+        parameters=own,
+        maps=2 * products * load.batch * load.target,
+        step=2 * products,
+        note=f"linear {width} -> {size:,}, softmax" + (f"; the {shared} table" if shared else ""),
+    )

@@ -1,0 +1,85 @@
+"""The cost of the trunks, block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.nn.feedforward import FeedForward
+from regard.nn.norms import BatchNorm, LayerNorm, NoNorm, RmsNorm
+from regard.nn.trunk_transformer import Transformer
+from regard.plan.attention import Heads, attention
+from regard.plan.part import Load, Part
+
+
+def norm(config: LayerNorm | RmsNorm | BatchNorm | NoNorm, width: int) -> int:
+    match config:
+        case LayerNorm() | BatchNorm():
+            return 2 * width
+        case RmsNorm():
+            return width
+        case NoNorm():
+            return 0
+
+
+def feed_forward(config: FeedForward, d_model: int, load: Load, *, decodes: bool) -> Part:
+    """2 D F + F + D, and D F + F more with a gate."""
+    inward = 2 if config.gated else 1
+    bias = 1 if config.biases else 0
+    size = (inward + 1) * d_model * config.d_ff + bias * (inward * config.d_ff + d_model)
+    length = load.target if decodes else load.source
+    hidden = inward * config.d_ff + config.d_ff + (config.d_ff if config.gated else 0)  # before and after the activation, and their product
+    return Part(
+        "feed_forward",
+        shape=f"({load.batch}, {length}, {d_model})",
+        parameters=size,
+        maps=2 * size * load.batch * length,
+        step=2 * size if decodes else 0.0,
+        kept=load.batch * length * (d_model + hidden) * load.width,
+        note=f"{d_model} -> {config.d_ff} -> {d_model}, {config.activation}{', gated' if config.gated else ''}",
+    )
+
+
+def norms(config: Any, d_model: int, load: Load, *, count: int, decodes: bool, dropout: float, name: str = "norms") -> Part:
+    """The norms of a block, with the dropout masks of its sums."""
+    size = count * norm(config, d_model)
+    length = load.target if decodes else load.source
+    kept_numbers = count * d_model * load.width + (count * d_model if dropout else 0)
+    return Part(
+        name,
+        shape=f"({load.batch}, {length}, {d_model})",
+        parameters=size,
+        maps=2 * size * load.batch * length,
+        step=2 * size if decodes else 0.0,
+        kept=load.batch * length * kept_numbers,
+        note=config.kind if count == 1 else f"{count} x {config.kind}",
+    )
+
+
+def transformer(config: Transformer, d_model: int, load: Load, *, name: str, causal: bool, memories: int = 0, decodes: bool) -> Part:
+    """Blocks of attention and feed-forward layers; a decoder's have one slot more for each memory."""
+    shape = Heads(config.heads, config.key_value_heads or config.heads, config.d_head or d_model // config.heads)
+    own = attention(config.own, d_model, shape, load, name="own", causal=causal, memory=False, decodes=decodes)
+    cross = [attention(config.cross, d_model, shape, load, name="cross", causal=False, memory=True, decodes=True) for _ in range(memories)]
+    block = Part(
+        "block",
+        times=config.layers,
+        note=f"{config.layers} alike, {config.placement}-norm",
+        parts=(
+            own,
+            *cross,
+            feed_forward(config.feed_forward, d_model, load, decodes=decodes),
+            norms(config.norm, d_model, load, count=2 + memories, decodes=decodes, dropout=config.dropout),
+        ),
+    )
+    last = config.placement == "pre" or config.final_norm
+    end = (norms(config.norm, d_model, load, count=1, decodes=decodes, dropout=0.0, name="norm"),) if last else ()
+    return Part(name, parts=(block, *end))
+
+
+def trunk(config: Any, d_model: int, load: Load, *, name: str, causal: bool, memories: int = 0, decodes: bool) -> Part:
+    """Any trunk, by its kind."""
+    match config:
+        case Transformer():
+            return transformer(config, d_model, load, name=name, causal=causal, memories=memories, decodes=decodes)
+        case _:
+            raise NotImplementedError(config)
