@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
 
 from regard.errors import Interrupted, RegardError
 
@@ -30,9 +32,16 @@ EXIT_CODES = """exit codes: 0 ok, 1 failure, 2 usage, 3 bad data, 4 bad model fo
 75 interrupted and resumable, 130 Ctrl-C, 141 broken pipe"""
 
 
-def parser(verb: str = "") -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """One line for what was mistyped; the usage is a --help away."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"regard: {message}; see `{self.prog} --help`\n")
+
+
+def parser(verb: str = "") -> Parser:
     """The whole parser, or with the arguments of one verb only filled in: the others then cost no import."""
-    root = argparse.ArgumentParser(
+    root = Parser(
         prog="regard",
         description="Train, run and look inside Transformers.",
         epilog=EXIT_CODES,
@@ -40,6 +49,9 @@ def parser(verb: str = "") -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     root.add_argument("--version", action="store_true", help="versions of regard, Python, torch and CUDA")
+    root.add_argument(
+        "--completion", choices=["bash", "zsh", "fish"], metavar="SHELL", help="print a script of completions: bash, zsh, fish"
+    )
     root.add_argument("--traceback", action="store_true", help="show where in the code an error arose")
     verbs = root.add_subparsers(dest="verb", metavar="VERB")
     for name, says in VERBS.items():
@@ -56,13 +68,23 @@ def command(verb: str):
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # whatever the locale says: text is UTF-8
     root = parser(next((word for word in argv if word in VERBS), ""))
     rest, given = apart(argv)
-    arguments = root.parse_args(rest)
+    arguments, strange = root.parse_known_args(rest)
+    if strange:
+        misspelt(strange[0], among=argv, root=root)
     if given and not hasattr(arguments, "settings"):
         root.error(f"--{next(iter(given))}: only train takes settings of the configuration")
     if arguments.version:
         print(versions())
+        return 0
+    if arguments.completion:
+        from regard.completion import script
+
+        print(script(arguments.completion, parser("*")), end="")
         return 0
     if not arguments.verb:
         root.print_help()
@@ -97,6 +119,18 @@ def apart(words: list[str]) -> tuple[list[str], dict[str, str]]:
         else:
             rest.append(word)
     return rest, found
+
+
+def misspelt(word: str, *, among: list[str], root: Parser) -> NoReturn:
+    """Leave with the flag that was probably meant."""
+    from difflib import get_close_matches
+
+    from regard.completion import flags_of, verbs_of
+
+    verb = verbs_of(root).get(next((one for one in among if one in VERBS), ""), root)
+    close = get_close_matches(word.partition("=")[0], flags_of(verb), n=1) if word.startswith("-") else []
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    (verb if isinstance(verb, Parser) else root).error(f"{word} is not understood here{meant}")
 
 
 def explain(error: Exception) -> int:

@@ -28,7 +28,7 @@ FLOORS = [  # a room may import from its own floor and from those below; `errors
     {"loaded", "__init__"},  # `import regard` gives what `loaded` has
     {"serve"},
     {"run", "assemble", "own_files", "bench"},
-    {"cli", "commands", "recipes"},
+    {"cli", "commands", "completion", "recipes"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 ALONE = {"config", "nn"}  # these import nothing but themselves and `errors`
@@ -231,11 +231,11 @@ def pages() -> list[Path]:
 def test_the_real_command_line_parses_every_command_of_a_page(page: Path):
     if not importlib.util.find_spec("regard.cli"):
         pytest.skip("there is no command line yet")
-    from regard.cli import parser
+    from regard.cli import apart, parser
 
     for words in commands(page.read_text(encoding="utf-8")):
         try:
-            parser(words[0]).parse_args(words)
+            parser(words[0]).parse_args(apart(words)[0])
         except SystemExit as stop:
             assert stop.code == 0, f"{name_of(page)}: regard {shlex.join(words)}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import threading
 import time
@@ -11,11 +12,21 @@ from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 
-def run(
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--small", type=int, default=100_000, metavar="PAIRS", help="the smaller corpus (100,000)")
+    parser.add_argument("--large", type=int, default=5_000_000, metavar="PAIRS", help="the larger one (5,000,000)")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    return growth(arguments.small, arguments.large)
+
+
+def one_size(
     pairs: int, *, dropout: float = 0.0, workers: int = 1, training_pairs: int = 50_000, batches: int = 200, window: int = 65_536
 ) -> dict:
     """From `pairs` generated pairs to `batches` batches, with the peak of memory; file-backed pages (the mapped cache) stand apart."""
@@ -54,7 +65,7 @@ def growth(small: int = 100_000, large: int = 5_000_000, *, training_pairs: int 
     """Two sizes, each in a fresh process, and what the larger one needed more."""
     settings = {"training_pairs": training_pairs, "batches": batches, "window": window}
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        one, other = (pool.submit(run, pairs, **settings).result() for pairs in (small, large))
+        one, other = (pool.submit(one_size, pairs, **settings).result() for pairs in (small, large))
     return {"small": one, "large": other, "growth_mb": round(other["anonymous_peak_mb"] - one["anonymous_peak_mb"], 1)}
 
 
@@ -110,9 +121,3 @@ def resident() -> dict[str, float]:
             continue
         waiting += [Path("/proc", number) for number in children.split()]
     return total
-
-
-if __name__ == "__main__":
-    import json
-
-    print(json.dumps(growth(), indent=1))

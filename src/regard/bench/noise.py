@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 import time
 from bisect import bisect
@@ -15,6 +16,7 @@ import numpy as np
 from regard.data.examine import REASONS, examine
 from regard.data.parallel import Lines
 from regard.data.text import read_lines
+from regard.errors import UsageError
 
 KINDS = (
     "misaligned",
@@ -27,7 +29,25 @@ KINDS = (
     "truncated target",
 )
 
+LANGUAGES = ("cs", "de", "en", "fr")  # of Multi30k
+
 Pair = tuple[str, str]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data", required=True, metavar="DIR", help="folder of Multi30k: train.de.gz, train.en.gz, train.fr.gz, train.cs.gz"
+    )
+    parser.add_argument("--pair", default="de-en", metavar="S-T", help="which two of its four languages are the corpus (de-en)")
+    parser.add_argument("--share", type=float, default=0.2, help="how much of the corpus is spoilt (0.2)")
+    parser.add_argument("--seed", type=int, default=1)
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    source, dash, target = arguments.pair.partition("-")
+    if not dash or not {source, target} <= set(LANGUAGES):
+        raise UsageError(f"{arguments.pair!r} is no pair of {', '.join(LANGUAGES)}", where="--pair", do="write it like de-en")
+    return noise(arguments.data, pair=(source, target), share=arguments.share, seed=arguments.seed)
 
 
 def inject(pairs: Sequence[Pair], foreign: Sequence[Sequence[str]], *, share: float = 0.2, seed: int = 1) -> tuple[list[Pair], list[str]]:
@@ -106,6 +126,6 @@ def noise(folder: str | Path, *, pair: tuple[str, str] = ("de", "en"), share: fl
     def lines(language: str) -> list[str]:
         return [line.text for line in read_lines(Path(folder, f"train.{language}.gz"))]
 
-    others = [language for language in ("cs", "de", "en", "fr") if language not in pair]
+    others = [language for language in LANGUAGES if language not in pair]
     pairs = list(zip(lines(pair[0]), lines(pair[1]), strict=True))
     return measure(pairs, [lines(language) for language in others], share=share, seed=seed)

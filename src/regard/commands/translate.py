@@ -94,7 +94,11 @@ def decoding_of(arguments: argparse.Namespace, proposed, *, count: int = 0):
     from regard.decode.beam import Beam
     from regard.decode.penalties import Exponent, Gnmt
     from regard.decode.sample import Greedy, Sample
+    from regard.errors import UsageError
 
+    for name, number in {"--beam": arguments.beam, "--n-best": count or None}.items():
+        if number is not None and number < 1:
+            raise UsageError(f"{name} {number} finds nothing", do="take 1 or more")
     search = proposed.search
     if arguments.sample:
         search = Sample(arguments.temperature, arguments.top_k, arguments.top_p, arguments.min_p, seed=arguments.seed, draws=max(1, count))

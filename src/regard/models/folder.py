@@ -83,6 +83,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest, if it is as it was written, to the byte."""
     path = folder / MANIFEST
     manifest = read_json(path)
+    if isinstance(manifest, dict) and isinstance(newer := manifest.get("format"), int) and newer > FORMAT:
+        raise ModelError(f"it is of format {newer}, and this regard reads format {FORMAT}", where=str(path), do="update regard")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelError("it is no manifest of this format", where=str(path))
     if _signed({key: value for key, value in manifest.items() if key != "sha256"}) != path.read_bytes():

@@ -72,7 +72,10 @@ def find_model(path: str | Path) -> Path:
 def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Saved:
     """Everything in the folder, checked against its manifest; nothing in it is ever executed."""
     folder = find_model(path)
-    verify(folder)
+    try:
+        verify(folder)
+    except ModelError as error:
+        raise ModelError(error.what, where=error.where, do=error.do or "copy the folder again, or export it again from its run") from None
     tables = read_toml(folder / "model.toml")
     try:
         config = structure(Model, tables.pop("model", {}), where=str(folder / "model.toml"))
