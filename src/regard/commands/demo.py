@@ -8,6 +8,7 @@ LAST_WORDS = {  # what a pair ends on, in the manner of the decks
     "de-en": ["Guten Morgen!", "Ich habe die Katze gesehen."],
     "fr-en": ["bonjour le monde .", "Je suis étudiant"],
 }
+AROUND = 30  # seconds before and after training, about: tokenising, scoring, the page
 SHOWN = 10  # translations of test sentences
 
 
@@ -23,13 +24,15 @@ def run(arguments: argparse.Namespace) -> int:
     import time
     from pathlib import Path
 
+    from regard import recipes
     from regard.assemble import read_begun, say
     from regard.cli import main
     from regard.data.parallel import read_pairs
     from regard.errors import UsageError
     from regard.loaded import load
     from regard.look.page import write_page
-    from regard.run import EMBEDDED, root_of
+    from regard.run import EMBEDDED, read_run, root_of
+    from regard.train.display import duration
 
     started, out = time.monotonic(), Path(arguments.out)
     if (out / "run.toml").is_file() and read_begun(out).data.root == EMBEDDED:
@@ -43,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"    regard {' '.join(train[:4])}")
     say(f"    regard {' '.join(translate)} FILE")
     say(f"    regard look {out / 'best'} TEXT --export {out / 'look.html'}\n")
+    lasts = arguments.seconds or read_run(recipes.find(train[1])).train.seconds
+    say(f"It takes about {duration(lasts + AROUND)}, of which {duration(lasts)} are training.\n")
     if code := main(train):
         return code
 

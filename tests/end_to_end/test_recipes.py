@@ -1,0 +1,91 @@
+"""Every recipe of the package, shrunk, through the real command line, over small files that bear the names it asks for."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import tomllib
+import zlib
+from pathlib import Path
+
+import pytest
+
+import small_run
+from regard import recipes
+from small_run import regard
+
+NAMES = [name for name, _ in recipes.listed()]
+SHRUNK = {
+    "model.d_model": 16,
+    "train.steps": 3,
+    "train.seconds": 0.0,
+    "train.log_every": 1,
+    "train.evaluate_every": 2,
+    "train.save_every": 2,
+    "train.device": "cpu",
+    "train.precision": "fp32",
+    "batching.tokens": 300,
+    "tokenizer.size": 330,
+    "decoding.search.size": 2,
+    "decoding.max_extra": 3,
+    **{
+        f"model.{side}.{key}": value
+        for side in ("encoder", "decoder")
+        for key, value in {"layers": 1, "heads": 2, "feed_forward.d_ff": 32}.items()
+    },
+}
+
+
+def packed(path: Path, text: str) -> None:
+    """The file, compressed as its ending says."""
+    data = text.encode()
+    if path.suffix == ".gz":
+        squeeze = zlib.compressobj(wbits=31)
+        data = squeeze.compress(data) + squeeze.flush()
+    if path.suffix == ".xz":
+        data = lzma.compress(data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def files(tables: dict, folder: Path) -> None:
+    """Small corpora under the names that the recipe asks for."""
+    parts = {"train": small_run.TRAIN, "valid": small_run.VALID, "test": small_run.TEST}
+    for part, pairs in parts.items():
+        for corpus in tables["data"][part]:
+            match corpus["kind"]:
+                case "lines":
+                    for side, key in enumerate(("source", "target")):
+                        packed(folder / corpus[key], "".join(pair[side] + "\n" for pair in pairs))
+                case "tsv":
+                    packed(folder / corpus["path"], "".join("\t".join(pair) + "\n" for pair in pairs))
+                case kind:
+                    pytest.fail(f"make files of the kind {kind} here")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_recipe(name: str, tmp_path: Path):
+    tables = tomllib.loads(recipes.find(name).read_text("utf-8"))
+    files(tables, tmp_path / "data")
+    settings = [f"--{key}={value}" for key, value in SHRUNK.items()]
+    done = regard("train", name, "--data-root", tmp_path / "data", "--out", tmp_path / "run", *settings, "--progress", "none")
+    assert done.code == 0, done.error
+    report = json.loads((tmp_path / "run" / "report.json").read_text("utf-8"))
+    assert report["steps"] == 3 and list(report["scores"]) == tables.get("metrics", ["bleu", "chrf", "ter"])
+    merged = tomllib.loads((tmp_path / "run" / "run.toml").read_text("utf-8"))
+    assert merged["train"]["optimiser"]["kind"] == tables["train"]["optimiser"]["kind"]  # shrunk, but the same recipe
+    out = regard("translate", tmp_path / "run", "--beam", "1", stdin="Der Hund sieht Brot.\n\nEin Wort\n")
+    assert out.code == 0 and out.out.count("\n") == 3 and out.out.split("\n")[1] == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_recipe_says_what_it_is_and_what_was_published(name: str):
+    first, second = recipes.find(name).read_text("utf-8").splitlines()[:2]
+    assert first.startswith("# ") and len(first) < 140
+    assert second.startswith("# Published") or "by the very settings of" in first, "say the published figure, or that there is none"
+
+
+def test_they_are_listed_and_shown():
+    listed = regard("recipes").out.splitlines()
+    assert [line.split()[0] for line in listed] == NAMES
+    assert regard("recipes", NAMES[0]).out == recipes.find(NAMES[0]).read_text("utf-8")
