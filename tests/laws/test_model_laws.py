@@ -14,7 +14,7 @@ from regard.nn.embed import Embedding
 from regard.nn.feedforward import FeedForward
 from regard.nn.positions import Learned, NoPositions, Rotary, Sinusoid
 from regard.nn.trunk_transformer import Transformer
-from regard.nn.view import Tokens, View
+from regard.nn.view import Memory, Tokens, View
 
 SOURCES = [[5, 6, 7, 8, 2], [9, 2], [5, 11, 2]]
 TARGETS = [[12, 7, 2], [6, 8, 9, 10, 11, 2], [4, 2]]
@@ -109,25 +109,24 @@ def test_prefill_and_steps_equal_the_whole(variant, positions):
     model = model_of(variant, positions)
     batch = batch_of(SOURCES, TARGETS)
     whole = model.output(model(batch))
-    ids, tokens, source = batch.target.ids, batch.target.tokens, batch.source.tokens
+    ids, tokens = batch.target.ids, batch.target.tokens
     state = model.new_state(3, 11)
-    model.decoder.remember(state, (model.encode(batch.source),), (source,))
+    model.admit(state, batch.source)
     for start, end in ((0, 3), (3, 4), (4, 6)):
         facts = Tokens(tokens.positions[:, start:end], tokens.documents[:, start:end], tokens.real[:, start:end])
-        hidden = model.step(ids[:, start:end], facts, source, state, longest=end)
+        hidden = model.step(ids[:, start:end], facts, state, longest=end)
         torch.testing.assert_close(model.output(hidden)[facts.real], whole[:, start:end][facts.real], atol=1e-9, rtol=0)
 
 
 def test_reorder_trim_and_beam_rows():
     model = model_of()
     source = padded(SOURCES[:2])
-    memory = model.encode(source)
     state = model.new_state(4, 9, beam=2)  # two sources, two rows each
-    model.decoder.remember(state, (memory,), (source.tokens,))
+    model.admit(state, source)
     rows = torch.tensor([[1, 4, 5, 6], [1, 7, 8, 9], [1, 10, 11, 12], [1, 3, 4, 5]])
     at = lambda start, end: Tokens.plain(4, end - start)
     step = lambda ids, start, end: model.step(
-        ids, Tokens(at(start, end).positions + start, at(start, end).documents, at(start, end).real), source.tokens, state, longest=end
+        ids, Tokens(at(start, end).positions + start, at(start, end).documents, at(start, end).real), state, longest=end
     )
     step(rows[:, :3], 0, 3)
     state.reorder(torch.tensor([1, 0, 2, 2]))
@@ -144,7 +143,7 @@ def test_no_gradient_from_the_future():
     model = model_of()
     x = torch.randn(1, 5, 16, dtype=torch.double, requires_grad=True)
     memory = torch.randn(1, 3, 16, dtype=torch.double)
-    view = View(Tokens.plain(1, 5), (memory,), (Tokens.plain(1, 3),))
+    view = View(Tokens.plain(1, 5), (Memory(memory, Tokens.plain(1, 3)),))
     (gradient,) = torch.autograd.grad(model.decoder(x, view)[0, 2, 0], x)
     assert gradient[0, :3].abs().sum() > 0
     assert not gradient[0, 3:].any()
@@ -155,9 +154,9 @@ def test_an_encoder_without_positions_is_a_set_encoder():
     order = torch.tensor([2, 0, 1])
     source = Side(torch.tensor([[5, 6, 7]]), Tokens.plain(1, 3))
     mixed = Side(source.ids[:, order], source.tokens)
-    torch.testing.assert_close(model.encode(mixed), model.encode(source)[:, order], atol=1e-9, rtol=0)
+    torch.testing.assert_close(model.encode(mixed)[0].states, model.encode(source)[0].states[:, order], atol=1e-9, rtol=0)
     ordered = model_of(positions="sinusoid")
-    assert (ordered.encode(mixed) - ordered.encode(source)[:, order]).abs().max() > 1e-3
+    assert (ordered.encode(mixed)[0].states - ordered.encode(source)[0].states[:, order]).abs().max() > 1e-3
 
 
 def test_padding_rows_get_no_gradient():

@@ -123,6 +123,19 @@ def test_kinds_refuse_by_name():
     assert "is of kind window" in refusal({"kind": "full", "reach": 1}, Window)
 
 
+def test_the_kind_of_the_default_may_be_left_out():
+    @dataclass(frozen=True)
+    class Layer:
+        pattern: Pattern = Dilated()
+
+    assert structure(Layer, {"pattern": {"gap": 5}}).pattern == Dilated(gap=5)
+    assert structure(Layer, {"pattern": {}}).pattern == Dilated()
+    with pytest.raises(UsageError, match=r"pattern.raech is not a key of Dilated; did you mean reach"):
+        structure(Layer, {"pattern": {"raech": 1, "gap": 5}})
+    with pytest.raises(UsageError, match="pattern needs a kind"):  # nothing in it speaks for the default
+        structure(Layer, {"pattern": {"raech": 1}})
+
+
 def test_a_tuple_of_one_may_stand_without_brackets():
     one = structure(Small, {"data": {"paths": "a.de"}})
     assert one.data == (Corpus((Path("a.de"),)),)

@@ -130,10 +130,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]}? {listed}" if close else f"choose one {listed}"
 
 
-def read(hint: Any, value: object, place: Place) -> Any:
-    """One value of one type, whatever the type."""
+def read(hint: Any, value: object, place: Place, *, usual: str = "") -> Any:
+    """One value of one type, whatever the type. `usual` is the kind of the field's default."""
     if len(members(hint)) > 1:
-        return _union(members(hint), value, place)
+        return _union(members(hint), value, place, usual=usual)
     if dataclasses.is_dataclass(hint):
         return _table(hint, value, place)
     match get_origin(hint):
@@ -177,8 +177,9 @@ def _tuple(of: tuple[Any, ...], value: object, place: Place) -> tuple[Any, ...]:
     return tuple(read(hint, item, place.at(index)) for index, (hint, item) in enumerate(zip(of, items)))
 
 
-def _union(choices: tuple[Any, ...], value: object, place: Place) -> Any:
-    """By `kind` among the dataclasses; by what TOML gave among the rest."""
+def _union(choices: tuple[Any, ...], value: object, place: Place, *, usual: str = "") -> Any:
+    """By `kind` among the dataclasses; by what TOML gave among the rest. The kind of the field's default may be left out, as long as
+    something in the table is a key of it."""
     kinds = {kind: choice for choice in choices if dataclasses.is_dataclass(choice) and (kind := kind_of(choice))}
     if kinds:
         kinds |= {kind: cls for kind, cls in place.extra.items() if _joins(cls, choices)}
@@ -191,6 +192,8 @@ def _union(choices: tuple[Any, ...], value: object, place: Place) -> Any:
             return _tuple(get_args(choice), value, place)
     if isinstance(value, dict) and kinds:
         kind = value.get("kind")
+        if kind is None and usual in kinds and (not value or value.keys() & hints(kinds[usual])):
+            kind = usual
         if kind is None:
             place.fail(f"{place.name} needs a kind", nearest("", kinds))
         if not isinstance(kind, str) or kind not in kinds:
@@ -233,8 +236,15 @@ def _table(cls: Any, value: object, place: Place) -> Any:
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if field.name in fields and required and field.name not in given:
             place.fail(f"{place.at(field.name).path} is missing", f"{cls.__name__} needs it")
-    read_fields = {key: read(fields[key], item, place.at(key)) for key, item in given.items()}
+    usual = {field.name: _usual(field) for field in dataclasses.fields(cls)}
+    read_fields = {key: read(fields[key], item, place.at(key), usual=usual[key]) for key, item in given.items()}
     return built(cls, read_fields, place)
+
+
+def _usual(field: dataclasses.Field) -> str:
+    """The kind of a field's default; none where it has no default, or one without a kind."""
+    default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+    return kind_of(type(default)) or ""
 
 
 def built(cls: Any, fields: dict[str, Any], place: Place) -> Any:

@@ -52,10 +52,8 @@ def record_translation(
     with torch.inference_mode(), machine.autocast():
         ids, found = _search(saved, text, decoding)
         batch = padded(_one(ids), _one(found[0].tokens), np.arange(1)).to(model.device)
-        wanted: list[tuple[Kind, int]] = [
-            (kind, layer) for kind in kinds for layer in _chosen(layers, _trunk(model, kind).layers, what="layer")
-        ]
-        with record(model, *(_tap(kind, layer) for kind, layer in wanted)) as seen:
+        wanted: list[tuple[Kind, int]] = [(kind, layer) for kind in kinds for layer in _chosen(layers, _layers(model, kind), what="layer")]
+        with record(model, *(_tap(model, kind, layer) for kind, layer in wanted)) as seen:
             log_probs_TV = model.output(model(batch))[0].float().log_softmax(-1)
     return Trace(
         text=text,
@@ -63,14 +61,14 @@ def record_translation(
         target=_tokens(batch.target.ids[0].tolist(), saved.target),
         steps=_steps(log_probs_TV, batch, tokenizer=saved.target, top=top),
         answers=tuple(_answer(one, saved.target) for one in found),
-        maps=tuple(_map(kind, layer, heads, weights=_first(seen[_tap(kind, layer)])) for kind, layer in wanted),
+        maps=tuple(_map(kind, layer, heads, weights=_first(seen[_tap(model, kind, layer)])) for kind, layer in wanted),
         about={"model": saved.folder.name, "made by": f"regard {_version()}"},
     )
 
 
-def _first(passes: Sequence[Tensor]) -> Tensor:
-    """The only row of the only pass."""
-    return passes[0][0]
+def _first(passes: Sequence[Tensor]) -> Float[Tensor, "H T S"]:
+    """The only row; a decoder that goes word by word shows its weights so."""
+    return torch.cat(list(passes), dim=2)[0]
 
 
 def _search(saved: Saved, text: str, decoding: Decoding) -> tuple[list[int], list[Hypothesis]]:
@@ -85,7 +83,7 @@ def _search(saved: Saved, text: str, decoding: Decoding) -> tuple[list[int], lis
     return ids, decode(opener(saved.model), [job], search=search, constraints=decoding.constraints())[0]
 
 
-def _tap(kind: Kind, layer: int) -> str:
+def _tap(model: Translator, kind: Kind, layer: int) -> str:
     """The name under which the model shows these weights."""
     match kind:
         case "enc-self":
@@ -93,24 +91,33 @@ def _tap(kind: Kind, layer: int) -> str:
         case "dec-self":
             return f"decoder.{layer}.own.weights"
         case "cross":
-            return f"decoder.{layer}.cross.weights"
+            return f"decoder.{layer}.{'cross0' if model.more_encoders else 'cross'}.weights"
         case _:
             assert_never(kind)
 
 
-def _trunk(model: Translator, kind: Kind):
-    return model.config.encoder if kind == "enc-self" else model.config.decoder
+def _layers(model: Translator, kind: Kind) -> tuple[int, ...]:
+    """The layers that have such weights at all: a recurrent encoder has none."""
+    match kind:
+        case "enc-self":
+            return model.encoder.own_maps
+        case "dec-self":
+            return model.decoder.own_maps
+        case "cross":
+            return model.decoder.cross_maps
+        case _:
+            assert_never(kind)
 
 
-def _chosen(asked: Sequence[int] | None, there: int, *, what: str) -> list[int]:
-    wrong = [number for number in asked or () if not 0 <= number < there]
+def _chosen(asked: Sequence[int] | None, there: Sequence[int], *, what: str) -> list[int]:
+    wrong = [number for number in asked or () if there and number not in there]
     if wrong:
-        raise UsageError(f"there is no {what} {wrong[0]}", do=f"they are numbered from 0 to {there - 1}")
-    return list(range(there)) if asked is None else sorted(set(asked))
+        raise UsageError(f"there is no {what} {wrong[0]}", do=f"they are numbered from {there[0]} to {there[-1]}")
+    return list(there) if asked is None or not there else sorted(set(asked))
 
 
 def _map(kind: Kind, layer: int, heads: Sequence[int] | None, *, weights: Float[Tensor, "H T S"]) -> Map:
-    chosen = _chosen(heads, len(weights), what="head")
+    chosen = _chosen(heads, range(len(weights)), what="head")
     return pack(kind, layer, tuple(chosen), weights=weights[chosen].float().cpu().numpy())
 
 

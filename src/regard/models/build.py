@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from torch import nn
 
 from regard.errors import UsageError
-from regard.models.configs import EncoderDecoder, Model
+from regard.models.configs import EncoderDecoder, Model, TrunkConfig
 from regard.models.translator import Translator
 from regard.nn.embed import TokenEmbedding, new_table
 from regard.nn.init import initialise
 from regard.nn.outputs import Vocabulary
-from regard.nn.trunk_transformer import TransformerTrunk
+from regard.nn.trunk import Trunk
+from regard.nn.trunk_transformer import Transformer, TransformerTrunk
 
 
 def build(config: Model) -> nn.Module:
@@ -36,14 +38,43 @@ def translator(config: EncoderDecoder) -> Translator:
     target_table = new_table(config.target_vocabulary, config.d_model)
     source_table = target_table if config.tie == "all" else new_table(config.source_vocabulary, config.d_model)
     output_table = new_table(config.target_vocabulary, config.d_model) if config.tie == "none" else target_table
-    model = Translator(
+    encoders = [
+        trunk(one, config.d_model, causal=False, name=f"encoder{number or ''}")
+        for number, one in enumerate((config.encoder, *config.more_encoders))
+    ]
+    decoder = trunk(config.decoder, config.d_model, causal=True, memories=encoders, name="decoder")
+    if decoder.width != output_table.shape[1]:
+        if config.tie != "none":
+            raise UsageError(
+                f"the decoder hands out vectors of width {decoder.width}, and the table that it shares is {config.d_model} wide",
+                where="model.tie",
+                do=f'set tie = "none", or decoder.output = {config.d_model}',
+            )
+        output_table = new_table(config.target_vocabulary, decoder.width)
+    for made, asked in zip((*encoders, decoder), (config.encoder, *config.more_encoders, config.decoder), strict=True):
+        initialise(made, config.init, layers=asked.layers)
+    return Translator(
         config,
         source=TokenEmbedding(config.embedding, source_table, name="source"),
-        encoder=TransformerTrunk(config.encoder, config.d_model, causal=False, name="encoder"),
+        encoder=encoders[0],
+        more_encoders=encoders[1:],
         target=TokenEmbedding(config.embedding, target_table, name="target"),
-        decoder=TransformerTrunk(config.decoder, config.d_model, causal=True, memories=1, name="decoder"),
+        decoder=decoder,
         output=Vocabulary(output_table, bias=config.output_bias),
     )
-    initialise(model.encoder, config.init, layers=config.encoder.layers)
-    initialise(model.decoder, config.init, layers=config.decoder.layers)
-    return model
+
+
+def trunk(config: TrunkConfig, d_model: int, *, causal: bool, memories: Sequence[Trunk] = (), name: str) -> Trunk:
+    """A trunk over vectors of width d_model, which looks at what these encoders hand it."""
+    match config:
+        case Transformer():
+            for encoder in memories:
+                if encoder.width != d_model:
+                    raise UsageError(
+                        f"it looks at vectors of width {d_model}, and an encoder hands out {encoder.width}",
+                        where=f"model.{name}",
+                        do=f"set output = {d_model} in the encoder",
+                    )
+            return TransformerTrunk(config, d_model, causal=causal, memories=len(memories), name=name)
+        case _:
+            assert_never(config)

@@ -9,6 +9,8 @@ from regard.nn.embed import Embedding
 from regard.nn.init import Init, Xavier
 from regard.nn.trunk_transformer import Transformer
 
+TrunkConfig = Transformer
+
 
 @dataclass(frozen=True)
 class EncoderDecoder:
@@ -17,10 +19,12 @@ class EncoderDecoder:
     kind: ClassVar[Literal["translator"]] = "translator"
     d_model: int = 512
     "Width of the residual stream."
-    encoder: Transformer = Transformer()
+    encoder: TrunkConfig = Transformer()
     "The trunk that reads the source."
-    decoder: Transformer = Transformer()
+    decoder: TrunkConfig = Transformer()
     "The trunk that writes the target; causal by nature."
+    more_encoders: tuple[TrunkConfig, ...] = ()
+    "Further encoders of the same source, of any kind; the decoder looks at each of them."
     embedding: Embedding = Embedding()
     "How the tokens of both sides become vectors."
     tie: Literal["all", "target", "none"] = "all"

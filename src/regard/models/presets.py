@@ -12,6 +12,7 @@ def _translator(
 ) -> Table:
     slot = {"biases": biases}
     trunk = {
+        "kind": "transformer",
         "layers": layers,
         "heads": heads,
         "own": slot,

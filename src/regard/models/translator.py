@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -12,46 +15,62 @@ from regard.nn.cache import State
 from regard.nn.embed import TokenEmbedding
 from regard.nn.outputs import Vocabulary
 from regard.nn.tap import tap
-from regard.nn.trunk_transformer import TransformerTrunk
-from regard.nn.view import Tokens, View
+from regard.nn.trunk import Trunk
+from regard.nn.view import Memory, Tokens, View
 
 
 class Translator(nn.Module):
-    """forward: teacher forcing, all positions at once. new_state, admit and step: one token after the other, the same numbers."""
+    """forward: all positions at once, the right words before them. new_state, admit and step: one after the other, the same numbers."""
+
+    more_encoders: Sequence[Trunk]  # in an nn.ModuleList
 
     def __init__(
         self,
         config: EncoderDecoder,
         *,
         source: TokenEmbedding,
-        encoder: TransformerTrunk,
+        encoder: Trunk,
         target: TokenEmbedding,
-        decoder: TransformerTrunk,
+        decoder: Trunk,
         output: Vocabulary,
+        more_encoders: Sequence[Trunk] = (),
     ):
         super().__init__()
         self.config = config
         self.source, self.encoder = source, encoder
+        self.more_encoders = nn.ModuleList(more_encoders)  # type: ignore[assignment]
         self.target, self.decoder, self.output = target, decoder, output
 
     def forward(self, batch: PairBatch) -> Float[Tensor, "B T D"]:
-        memory_BSD = self.encode(batch.source)
         ids, tokens = batch.target.ids, batch.target.tokens
+        memories = self.encode(batch.source)
         x_BTD = self.target(ids, tokens, length=_longest(batch.target))
-        return self.decoder(x_BTD, View(tokens, (memory_BSD,), (batch.source.tokens,)))
+        return self.decoder(x_BTD, View(tokens, memories))
 
-    def encode(self, source: Side) -> Float[Tensor, "B S D"]:
+    def encode(self, source: Side) -> tuple[Memory, ...]:
+        """What the decoder may look at: a memory of each encoder."""
         x_BSD = self.source(source.ids, source.tokens, length=_longest(source))
-        return tap(self.encoder(x_BSD, View(source.tokens)), "encoder.memory")
+        first = self.encoder.read(x_BSD, source.tokens)
+        first = replace(first, states=tap(first.states, "encoder.memory"))
+        return (first, *(encoder.read(x_BSD, source.tokens) for encoder in self.more_encoders))
 
     def new_state(self, rows: int, capacity: int, *, beam: int = 1) -> State:
-        return self.decoder.new_state(rows, capacity, beam=beam, device=self.output.table.device)
+        return self.decoder.new_state(rows, capacity, beam=beam, device=self.device)
 
-    def step(self, ids: Int[Tensor, "R T"], tokens: Tokens, source: Tokens, state: State, *, longest: int) -> Float[Tensor, "R T D"]:
+    def admit(self, state: State, source: Side, slots: Tensor | None = None) -> None:
+        """Read these sources, which are all of them or come into these slots."""
+        self.decoder.remember(state, self.encode(source), slots)
+
+    def step(self, ids: Int[Tensor, "R T"], tokens: Tokens, state: State, *, longest: int) -> Float[Tensor, "R T D"]:
         """Take these target tokens in and return their hidden states; `longest` bounds the positions after them."""
-        state.slots.write(tokens, longest=longest)
+        state.write(tokens, longest=longest)
         x_RTD = self.target(ids, tokens, length=longest)
-        return self.decoder(x_RTD, View(tokens, (), (source,)), state)
+        return self.decoder(x_RTD, View(tokens), state)
+
+    @property
+    def packs(self) -> bool:
+        """Whether rows of many documents suit all its trunks."""
+        return all(trunk.packs for trunk in (self.encoder, *self.more_encoders, self.decoder))
 
     @property
     def device(self) -> torch.device:

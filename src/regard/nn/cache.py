@@ -1,19 +1,39 @@
-"""What decoding keeps between steps, handed down the call: growing keys and values of the target, fixed ones of the source.
+"""What decoding keeps between steps, handed down the call: of the target what has been written, of the source what is looked at.
 
-A slot of a growing cache is the absolute position of its token, so rows may be at different lengths, and an empty slot is one that is
-not real. Rows are targets being written; `beam` of them share the keys and values of one source, which are stored once.
+Of the target a layer keeps growing keys and values, the vectors of a recurrent cell, or the tail that a convolution still reaches. A slot
+of a growing cache is the absolute position of its token, so rows may be at different lengths, and an empty slot is one that is not real.
+Rows are targets being written; `beam` of them share one source, which is stored once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
-from jaxtyping import Float, Int
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from regard.errors import UsageError
 from regard.nn.view import Tokens
+
+
+class Written(Protocol):
+    """What one layer keeps of the target."""
+
+    def reorder(self, rows: Int[Tensor, "R"], used: int) -> None:
+        """Row r goes on from what row rows[r] had written."""
+        ...
+
+    def trim(self, length: int) -> None:
+        """Forget every token at position `length` and after it."""
+        ...
+
+    def clear(self, rows: Sequence[int]) -> None:
+        """Empty these rows, for a new source."""
+        ...
 
 
 class Growing:
@@ -38,6 +58,68 @@ class Growing:
         for buffer in (self.key, self.value):
             if buffer is not None:
                 buffer[:, :used] = buffer[rows, :used]
+
+    def trim(self, length: int) -> None:
+        """The slots tell what is real."""
+
+    def clear(self, rows: Sequence[int]) -> None:
+        """The slots tell what is real."""
+
+
+class Vectors:
+    """The vectors of a recurrent layer, of a few names; `first` are those of each source, from which its rows begin."""
+
+    def __init__(self, beam: int):
+        self.beam = beam
+        self.first: dict[str, Tensor] = {}
+        self.now: dict[str, Tensor] = {}
+
+    def begin(self, first: dict[str, Float[Tensor, "N D"]], slots: Tensor | None = None) -> None:
+        """All sources are new, or those in these slots; the rows of the latter begin once they are cleared."""
+        if slots is None or not self.first:
+            self.first = first
+            self.now = {name: of_source.repeat_interleave(self.beam, 0) for name, of_source in first.items()}
+        else:
+            for name, of_source in first.items():
+                self.first[name][slots] = of_source
+
+    def reorder(self, rows: Int[Tensor, "R"], used: int) -> None:
+        self.now = {name: vector[rows] for name, vector in self.now.items()}
+
+    def trim(self, length: int) -> None:
+        raise UsageError("a recurrent layer cannot forget its last words", do="begin the row again")
+
+    def clear(self, rows: Sequence[int]) -> None:
+        places = torch.tensor(list(rows))
+        for name, vector in self.now.items():
+            of_source = self.first[name]
+            self.now[name] = vector.index_copy(0, places.to(vector.device), of_source[(places // self.beam).to(vector.device)])
+
+
+class Tail:
+    """The last inputs of a causal convolution: as many as it reaches back, zeros before the first."""
+
+    def __init__(self, rows: int, reach: int):
+        self.rows, self.reach = rows, reach
+        self.kept: Tensor | None = None
+
+    def extend(self, x_RTD: Float[Tensor, "R T D"], real_RT: Bool[Tensor, "R T"]) -> Float[Tensor, "R reach+T D"]:
+        """The inputs with what came before them; of all that, the last real ones are kept."""
+        before = x_RTD.new_zeros(self.rows, self.reach, x_RTD.shape[2]) if self.kept is None else self.kept
+        joined = torch.cat([before, x_RTD], 1)
+        last = F.pad(real_RT, (self.reach, 0), value=True).long().argsort(dim=1, stable=True)[:, x_RTD.shape[1] :]
+        self.kept = joined.gather(1, last[..., None].expand(-1, -1, x_RTD.shape[2]))
+        return joined
+
+    def reorder(self, rows: Int[Tensor, "R"], used: int) -> None:
+        self.kept = self.kept[rows] if self.kept is not None else None
+
+    def trim(self, length: int) -> None:
+        raise UsageError("a convolution that keeps only what it reaches cannot forget its last words", do="begin the row again")
+
+    def clear(self, rows: Sequence[int]) -> None:
+        if self.kept is not None:
+            self.kept[list(rows)] = 0
 
 
 @dataclass
@@ -65,29 +147,67 @@ class Slots:
         self.keys = Tokens(positions, torch.zeros_like(positions), self.real[:, : self.used])
 
 
+class Kept:
+    """Tensors with a row for each source: all written at once, or some of them beside the others; `along` is the source's length."""
+
+    def __init__(self, sources: int, *, along: int):
+        self.sources, self.along = sources, along
+        self.tensors: tuple[Tensor, ...] = ()
+
+    def write(self, new: tuple[Tensor, ...], slots: Tensor | None = None) -> None:
+        """Whichever is shorter is filled up with zeros, which padding is."""
+        if slots is None:
+            self.tensors = tuple(tensor.contiguous() for tensor in new)
+            return
+        kept = self.tensors or tuple(tensor.new_zeros(self.sources, *tensor.shape[1:]) for tensor in new)
+        length = max(kept[0].shape[self.along], new[0].shape[self.along])
+        self.tensors = tuple(self._lengthened(tensor, length) for tensor in kept)
+        for tensor, rows in zip(self.tensors, new, strict=True):
+            tensor[slots] = self._lengthened(rows, length)
+
+    def _lengthened(self, tensor: Tensor, length: int) -> Tensor:
+        more = length - tensor.shape[self.along]
+        return F.pad(tensor, (0, 0) * (tensor.dim() - 1 - self.along) + (0, more)) if more else tensor
+
+
 class Fixed:
     """Keys and values of one cross-attention layer: written when a source comes in, read at every step."""
 
-    def __init__(self):
-        self.key: Tensor | None = None
-        self.value: Tensor | None = None
+    def __init__(self, sources: int):
+        self.kept = Kept(sources, along=2)
 
     def write(self, key_BGSE: Tensor, value_BGSE: Tensor, slots: Tensor | None = None) -> None:
-        """All sources at once, or only those in these slots (the width must then have been made to fit)."""
-        if slots is None or self.key is None or self.value is None:
-            self.key, self.value = key_BGSE.contiguous(), value_BGSE.contiguous()
-        else:
-            self.key[slots], self.value[slots] = key_BGSE, value_BGSE
+        """All sources at once, or only those in these slots."""
+        self.kept.write((key_BGSE, value_BGSE), slots)
+
+    @property
+    def key(self) -> Float[Tensor, "B G S E"]:
+        return self.kept.tensors[0]
+
+    @property
+    def value(self) -> Float[Tensor, "B G S E"]:
+        return self.kept.tensors[1]
 
 
 @dataclass
 class State:
-    """The whole state of a Transformer decoder over rows = sources x beam."""
+    """The whole state of a decoder over rows = sources x beam."""
 
-    layers: list[Growing]
-    cross: list[tuple[Fixed, ...]]
+    layers: Sequence[Written]
+    cross: Sequence[tuple[Fixed, ...]]
+    sources: tuple[Kept, ...]  # the facts of each memory's tokens
     slots: Slots
     beam: int = 1
+
+    @property
+    def memory_tokens(self) -> tuple[Tokens, ...]:
+        """The facts of each memory's tokens; new objects each time, so a step asks once and its layers share masks."""
+        facts = (source.tensors for source in self.sources)
+        return tuple(Tokens(positions, documents, real) for positions, documents, real in facts)
+
+    def write(self, tokens: Tokens, *, longest: int) -> None:
+        """The tokens of the coming step; `longest` bounds the positions after them."""
+        self.slots.write(tokens, longest=longest)
 
     def reorder(self, rows: Int[Tensor, "R"]) -> None:
         """Row r goes on from what row rows[r] had written. Sources stay where they are."""
@@ -98,14 +218,31 @@ class State:
 
     def trim(self, length: int) -> None:
         """Forget every token at position `length` and after it, in every row."""
+        for layer in self.layers:
+            layer.trim(length)
         self.slots.real[:, length:] = False
         self.slots.used = min(self.slots.used, length)
 
     def clear(self, rows: Sequence[int]) -> None:
         """Empty these rows, for a new source."""
         self.slots.real[list(rows)] = False
+        for layer in self.layers:
+            layer.clear(rows)
 
 
-def new_slots(rows: int, capacity: int, device: torch.device | str) -> Slots:
+def new_state(
+    rows: int,
+    capacity: int,
+    *,
+    layers: Sequence[Written],
+    fixed: int,
+    memories: int,
+    beam: int,
+    device: torch.device | str,
+) -> State:
+    """An empty state; `fixed` is how many layers look at the memories."""
     positions = torch.arange(capacity + 1, device=device).expand(rows, capacity + 1)
-    return Slots(positions, torch.zeros(rows, capacity + 1, dtype=torch.bool, device=device))
+    slots = Slots(positions, torch.zeros(rows, capacity + 1, dtype=torch.bool, device=device))
+    sources = rows // beam
+    cross = [tuple(Fixed(sources) for _ in range(memories)) for _ in range(fixed)]
+    return State(layers, cross, tuple(Kept(sources, along=1) for _ in range(memories)), slots, beam)

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from regard.errors import UsageError
 from regard.nn.attention.multihead import Attention, MultiHead
 from regard.nn.attention.patterns import Causal
-from regard.nn.cache import Fixed, Growing, State, new_slots
+from regard.nn.cache import Growing, State, new_state
 from regard.nn.feedforward import FeedForward, PositionWise
 from regard.nn.norms import LayerNorm, Norm, build_norm
 from regard.nn.residual import Placement, Residual
 from regard.nn.tap import tap
-from regard.nn.view import Tokens, View
+from regard.nn.trunk import Trunk
+from regard.nn.view import Memory, Tokens, View
 
 
 @dataclass(frozen=True)
@@ -84,19 +85,19 @@ class Block(nn.Module):
             x_BTD = residual(x_BTD, lambda x, cross=cross, memory=memory: cross(x, view, memory))
         return tap(self.feed_forward_residual(x_BTD, self.feed_forward), f"{self.name}.stream")
 
-    def step(self, x_RTD: Tensor, view: View, state: State, layer: int) -> Tensor:
+    def step(self, x_RTD: Tensor, view: View, state: State, layer: int, sources: tuple[Tokens, ...]) -> Tensor:
         past, slots = state.layers[layer], state.slots
+        assert isinstance(past, Growing)
         x_RTD = self.own_residual(x_RTD, lambda x: self.own.step(x, view, past, slots))
-        for cross, residual, memory, tokens in zip(self.cross, self.cross_residual, state.cross[layer], view.memory_tokens, strict=True):
+        for cross, residual, memory, tokens in zip(self.cross, self.cross_residual, state.cross[layer], sources, strict=True):
             x_RTD = residual(x_RTD, lambda x, cross=cross, memory=memory, tokens=tokens: cross.look(x, view, memory, tokens))
         return tap(self.feed_forward_residual(x_RTD, self.feed_forward), f"{self.name}.stream")
 
 
-class TransformerTrunk(nn.Module):
+class TransformerTrunk(Trunk):
     """Blocks in a row. With a state it goes on from what the state holds; without, it sees the whole row at once."""
 
     blocks: Sequence[Block]  # in an nn.ModuleList
-    packs = True  # documents end to end in one row give the same numbers as rows of their own
 
     def __init__(self, config: Transformer, d_model: int, *, causal: bool, memories: int = 0, name: str):
         super().__init__()
@@ -109,21 +110,21 @@ class TransformerTrunk(nn.Module):
         )
         last = config.placement == "pre" or config.final_norm
         self.norm = build_norm(config.norm, d_model) if last else nn.Identity()
-        self.memories = memories
+        self.memories, self.width, self.heads = memories, d_model, config.heads
+        self.own_maps = tuple(range(config.layers))
+        self.cross_maps = self.own_maps if memories else ()
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View, state: State | None = None) -> Float[Tensor, "B T D"]:
+        sources = state.memory_tokens if state is not None else ()
         for layer, block in enumerate(self.blocks):
-            x_BTD = block(x_BTD, view) if state is None else block.step(x_BTD, view, state, layer)
+            x_BTD = block(x_BTD, view) if state is None else block.step(x_BTD, view, state, layer, sources)
         return self.norm(x_BTD)
 
     def new_state(self, rows: int, capacity: int, *, beam: int = 1, device: torch.device | str = "cpu") -> State:
-        """Empty caches for this many rows of at most `capacity` tokens; `beam` rows share a source."""
         growing = [Growing(rows, capacity) for _ in self.blocks]
-        fixed = [tuple(Fixed() for _ in range(self.memories)) for _ in self.blocks]
-        return State(growing, fixed, new_slots(rows, capacity, device), beam)
+        return new_state(rows, capacity, layers=growing, fixed=len(growing), memories=self.memories, beam=beam, device=device)
 
-    def remember(self, state: State, memories: tuple[Tensor, ...], tokens: tuple[Tokens, ...], slots: Tensor | None = None) -> None:
-        """Project the memories once, for every layer; for all sources, or for those that come into these slots."""
+    def project(self, state: State, memories: tuple[Memory, ...], slots: Tensor | None) -> None:
         for block, fixed in zip(self.blocks, state.cross, strict=True):
-            for cross, kept, memory, facts in zip(block.cross, fixed, memories, tokens, strict=True):
-                kept.write(*cross.project(memory, facts), slots)
+            for cross, kept, memory in zip(block.cross, fixed, memories, strict=True):
+                kept.write(*cross.project(memory.states, memory.tokens), slots)

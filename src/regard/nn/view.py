@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 import torch.utils._pytree as pytree
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
@@ -76,12 +76,25 @@ class Tokens:
 
 
 @dataclass(frozen=True, eq=False)
+class Memory:
+    """What an encoder hands to a decoder: a vector for each token, and what else its kind can tell."""
+
+    states: Float[Tensor, "B S D"]
+    tokens: Tokens
+    values: Float[Tensor, "B S D"] | None = None  # what is gathered, where it is not the states themselves (ConvS2S)
+    final: Float[Tensor, "N L B D"] | None = None  # last states of each layer, both directions side by side; N = 2 for h and c
+
+    @property
+    def gathered(self) -> Float[Tensor, "B S D"]:
+        return self.states if self.values is None else self.values
+
+
+@dataclass(frozen=True, eq=False)
 class View:
     """What a trunk sees besides its own input: the facts of its tokens, and the memories (a decoder may have two encoders)."""
 
     own: Tokens
-    memories: tuple[Tensor, ...] = ()
-    memory_tokens: tuple[Tokens, ...] = ()
+    memories: tuple[Memory, ...] = ()
     memo: dict = field(default_factory=dict)  # masks and layouts that all layers of this call share
 
 
@@ -111,4 +124,5 @@ def _register(facts: type, static: tuple[str, ...]) -> None:
 
 _register(Spans, ("longest",))
 _register(Tokens, ())
+_register(Memory, ())
 _register(View, ())

@@ -63,7 +63,7 @@ class MultiHead(nn.Module):
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View, memory: int | None = None) -> Float[Tensor, "B T D"]:
         """Attend to the row itself, or to the memory of this number."""
-        source, keys = (x_BTD, view.own) if memory is None else (view.memories[memory], view.memory_tokens[memory])
+        source, keys = (x_BTD, view.own) if memory is None else (view.memories[memory].states, view.memories[memory].tokens)
         return self._attend(self._query(x_BTD, view.own), *self.project(source, keys), view.own, keys, view.memo)
 
     def step(self, x_RTD: Float[Tensor, "R T D"], view: View, past: Growing, slots: Slots) -> Float[Tensor, "R T D"]:
