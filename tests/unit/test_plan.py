@@ -20,6 +20,7 @@ from regard.nn.attention.biases import ALiBi, NoBias, Relative, T5Buckets
 from regard.nn.attention.multihead import Attention
 from regard.nn.attention.patterns import Causal, Full, Prefix, Window
 from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, ScaledDot
+from regard.nn.copying import Copy, JointCopy, PointerGenerator
 from regard.nn.embed import Embedding
 from regard.nn.feedforward import FeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, NoNorm, RmsNorm
@@ -63,6 +64,7 @@ translators = st.builds(
     source_vocabulary=some([17, 19]),
     target_vocabulary=some([17, 23]),
 )
+copies = st.builds(JointCopy, score=scores) | st.builds(PointerGenerator, width=some([3, 5]), coverage=st.booleans())
 
 
 def real(config: Model) -> int:
@@ -71,11 +73,11 @@ def real(config: Model) -> int:
 
 
 @settings(max_examples=150, deadline=None)
-@given(config=translators)
-def test_formulas_count_what_the_model_has(config: EncoderDecoder):
+@given(config=translators, copy=copies)
+def test_formulas_count_what_the_model_has(config: EncoderDecoder, copy: Copy):
     assert model_parts(config, Load()).size == real(config)
     if config.source_vocabulary == config.target_vocabulary:
-        config = replace(config, tie="all")
+        config = replace(config, tie="all", copy=copy)
         assert model_parts(config, Load()).size == real(config)
 
 

@@ -60,9 +60,9 @@ class TranslatorStepper:
         with ExitStack() as stack:
             names = sorted({self._tap(layer) for layer, _ in self.heads})
             seen = stack.enter_context(record(self.model, *names)) if names else {}
-            hidden = self.model.step(tokens[:, None], facts, self.state, longest=max(self.lengths))
+            scores_R1V = self.model.step_scores(tokens[:, None], facts, self.state, longest=max(self.lengths))
         self.positions = (self.positions + 1).clamp_max(self.capacity)
-        log_probs = F.log_softmax(self.model.output(hidden)[:, 0].float(), dim=-1)
+        log_probs = F.log_softmax(scores_R1V[:, 0].float(), dim=-1)
         return Step(log_probs, self._attention(seen) if self.heads else None)
 
     def reorder(self, rows: Int[Tensor, "R"]) -> None:

@@ -9,7 +9,9 @@ from torch import nn
 
 from regard.errors import UsageError
 from regard.models.configs import EncoderDecoder, Model, TrunkConfig
+from regard.models.copying import CopyingTranslator
 from regard.models.translator import Translator
+from regard.nn.copying import JointCopy, NoCopy, PointerGenerator, build_copy
 from regard.nn.embed import TokenEmbedding, new_table
 from regard.nn.init import initialise
 from regard.nn.outputs import Vocabulary
@@ -51,9 +53,9 @@ def translator(config: EncoderDecoder) -> Translator:
                 do=f'set tie = "none", or decoder.output = {config.d_model}',
             )
         output_table = new_table(config.target_vocabulary, decoder.width)
-    for made, asked in zip((*encoders, decoder), (config.encoder, *config.more_encoders, config.decoder), strict=True):
-        initialise(made, config.init, layers=asked.layers)
-    return Translator(
+    for part, asked in zip((*encoders, decoder), (config.encoder, *config.more_encoders, config.decoder), strict=True):
+        initialise(part, config.init, layers=asked.layers)
+    plain = Translator(
         config,
         source=TokenEmbedding(config.embedding, source_table, name="source"),
         encoder=encoders[0],
@@ -62,6 +64,14 @@ def translator(config: EncoderDecoder) -> Translator:
         decoder=decoder,
         output=Vocabulary(output_table, bias=config.output_bias),
     )
+    match config.copy:
+        case NoCopy():
+            return plain
+        case JointCopy() | PointerGenerator() as copy:
+            copying = build_copy(copy, d_memory=encoders[0].width, d_hidden=decoder.width, d_input=config.d_model)
+            return CopyingTranslator(plain, copying)
+        case _:
+            assert_never(config.copy)
 
 
 def trunk(config: TrunkConfig, d_model: int, *, causal: bool, memories: Sequence[Trunk] = (), name: str) -> Trunk:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from regard.nn.copying import Copy, NoCopy
 from regard.nn.embed import Embedding
 from regard.nn.init import Init, Xavier
 from regard.nn.trunk_transformer import Transformer
@@ -31,6 +32,8 @@ class EncoderDecoder:
     "Which tables are one: source, target and output; target and output; none. All needs one vocabulary for both sides."
     output_bias: bool = False
     "A bias for each word of the output."
+    copy: Copy = NoCopy()
+    "Whether words of the source may be written that stand in no vocabulary, and how; one vocabulary for both sides."
     init: Init = Xavier()
     "First values of the parameters."
     source_vocabulary: int = 0

@@ -42,10 +42,14 @@ class Translator(nn.Module):
         self.target, self.decoder, self.output = target, decoder, output
 
     def forward(self, batch: PairBatch) -> Float[Tensor, "B T D"]:
-        ids, tokens = batch.target.ids, batch.target.tokens
-        memories = self.encode(batch.source)
-        x_BTD = self.target(ids, tokens, length=_longest(batch.target))
-        return self.decoder(x_BTD, View(tokens, memories))
+        return self.decoder(self.embed(batch.target), View(batch.target.tokens, self.encode(batch.source)))
+
+    def scores(self, batch: PairBatch) -> Float[Tensor, "B T V"]:
+        """What may follow at every position: logarithms of the shares, up to a constant."""
+        return self.output(self(batch))
+
+    def embed(self, target: Side) -> Float[Tensor, "B T D"]:
+        return self.target(target.ids, target.tokens, length=_longest(target))
 
     def encode(self, source: Side) -> tuple[Memory, ...]:
         """What the decoder may look at: a memory of each encoder."""
@@ -66,6 +70,10 @@ class Translator(nn.Module):
         state.write(tokens, longest=longest)
         x_RTD = self.target(ids, tokens, length=longest)
         return self.decoder(x_RTD, View(tokens), state)
+
+    def step_scores(self, ids: Int[Tensor, "R T"], tokens: Tokens, state: State, *, longest: int) -> Float[Tensor, "R T V"]:
+        """`scores`, of a step."""
+        return self.output(self.step(ids, tokens, state, longest=longest))
 
     @property
     def packs(self) -> bool:

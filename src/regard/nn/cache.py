@@ -198,6 +198,7 @@ class State:
     sources: tuple[Kept, ...]  # the facts of each memory's tokens
     slots: Slots
     beam: int = 1
+    also: tuple[Written, ...] = ()  # what the model keeps of the target beside its decoder
 
     @property
     def memory_tokens(self) -> tuple[Tokens, ...]:
@@ -213,21 +214,21 @@ class State:
         """Row r goes on from what row rows[r] had written. Sources stay where they are."""
         used = self.slots.used
         self.slots.real = self.slots.real[rows]
-        for layer in self.layers:
-            layer.reorder(rows, used)
+        for part in (*self.layers, *self.also):
+            part.reorder(rows, used)
 
     def trim(self, length: int) -> None:
         """Forget every token at position `length` and after it, in every row."""
-        for layer in self.layers:
-            layer.trim(length)
+        for part in (*self.layers, *self.also):
+            part.trim(length)
         self.slots.real[:, length:] = False
         self.slots.used = min(self.slots.used, length)
 
     def clear(self, rows: Sequence[int]) -> None:
         """Empty these rows, for a new source."""
         self.slots.real[list(rows)] = False
-        for layer in self.layers:
-            layer.clear(rows)
+        for part in (*self.layers, *self.also):
+            part.clear(rows)
 
 
 def new_state(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from regard.errors import UsageError
 from regard.models.configs import EncoderDecoder
 from regard.nn.embed import Embedding
 from regard.nn.positions import Learned, NoPositions, Sinusoid
+from regard.plan.copying import copying
 from regard.plan.part import Load, Part
 from regard.plan.trunks import norm, trunk
 
@@ -35,6 +37,7 @@ def encoder_decoder(config: EncoderDecoder, load: Load, *, tokenisation: str) ->
         ),
     )
     end = vocabulary(config.target_vocabulary, width, load, bias=config.output_bias, shared="target" if tied != "none" else "")
+    end = replace(end, parts=copying(config.copy, width, load))
     words = f"{config.source_vocabulary:,} pieces" + (f" and {config.target_vocabulary:,}" if tied != "all" else ", shared")
     return Part(
         "translator",
