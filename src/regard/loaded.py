@@ -16,6 +16,7 @@ from regard.decode.step_translator import opener
 from regard.decode.translate import Decoding, Translation
 from regard.decode.translator import translate_texts
 from regard.errors import ModelError, UsageError
+from regard.look.trace import KINDS, Kind, Trace
 from regard.models.saved import Saved, load_model
 from regard.train.device import Machine, Precision, machine
 
@@ -86,13 +87,22 @@ class Loaded:
         with self._precision():
             return score_pairs(lambda batch: self.model.output(self.model(batch)), pairs, device=self.machine.device)
 
-    def look(self, text: str, *, decoding: Decoding | None = None):
-        """Every map, step and beam of one translation; shows itself in a notebook."""
+    def look(
+        self,
+        text: str,
+        *,
+        decoding: Decoding | None = None,
+        kinds: Sequence[Kind] = KINDS,
+        layers: Sequence[int] | None = None,
+        heads: Sequence[int] | None = None,
+    ) -> Trace:
+        """Every map, step and beam of one translation, or the maps of these kinds, layers and heads; shows itself in a notebook."""
         from regard.look.record import record_translation
 
         if self.saved[1:]:
             raise UsageError("several models cannot be looked into at once", do="name one")
-        return record_translation(self.saved[0], text, decoding=decoding or self.decoding, machine=self.machine)
+        decoding = decoding or self.decoding
+        return record_translation(self.saved[0], text, decoding=decoding, machine=self.machine, kinds=kinds, layers=layers, heads=heads)
 
     def _precision(self) -> contextlib.AbstractContextManager:
         stack = contextlib.ExitStack()

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from xml.sax.saxutils import escape, quoteattr
 
 from regard.errors import UsageError
+from regard.look.drawing import FAINT, GROUND, SIZE, Box, Curve, Drawing, Mark, Words
 from regard.look.palette import colour
 from regard.look.trace import Kind, Token, Trace
 
-ROW, TOP, MARGIN, GAP, SIZE = 28, 84, 24, 12, 15  # pixels; the last is the font's
+ROW, TOP, MARGIN, GAP = 28, 84, 24, 12  # pixels
 BETWEEN = 300  # from column to column
 LEAST = 0.01  # lines of less weight would not be seen
 LONGEST = 28  # characters of a token
-INK, FAINT, GROUND = "#1f2328", "#6a737d", "#ffffff"
 TITLES = {"enc-self": "input – input", "cross": "input – output", "dec-self": "output – output"}
 SIDES = {
     "enc-self": ("looked at", "who looks"),
@@ -24,7 +23,7 @@ SIDES = {
 }
 
 
-def figure_svg(trace: Trace, kind: Kind, layer: int, heads: Sequence[int]) -> str:
+def figure(trace: Trace, kind: Kind, layer: int, heads: Sequence[int]) -> Drawing:
     """What is looked at stands on the left, who looks on the right; the heavier the weight, the stronger the line."""
     one = trace.find(kind, layer)
     wrong = [head for head in heads if head not in one.heads]
@@ -40,14 +39,10 @@ def figure_svg(trace: Trace, kind: Kind, layer: int, heads: Sequence[int]) -> st
     width = end + GAP + max(*(_width(text) for text in right), _width(titles[1]) * 0.85) + MARGIN
     height = TOP + ROW * max(len(left), len(right)) + MARGIN
     name = f"Layer {layer}, {TITLES[kind]}, head{'s' if len(heads) > 1 else ''} {', '.join(map(str, heads))}"
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}" role="img" '
-        f"aria-label={quoteattr(name)} font-family=\"system-ui, 'Segoe UI', 'Noto Sans', sans-serif\" font-size=\"{SIZE}\">",
-        f'<rect width="100%" height="100%" fill="{GROUND}"/>',
+    marks: list[Mark] = [
         *_legend(name, heads, width),
-        _text(titles[0], start - GAP, TOP - 14, anchor="end", fill=FAINT, size=12),
-        _text(titles[1], end + GAP, TOP - 14, fill=FAINT, size=12),
-        '<g fill="none" stroke-linecap="round">',
+        Words(titles[0], start - GAP, TOP - 14, anchor="end", fill=FAINT, size=12),
+        Words(titles[1], end + GAP, TOP - 14, fill=FAINT, size=12),
     ]
     for place, head in enumerate(heads):
         spread = (place - (len(heads) - 1) / 2) * min(3.0, ROW * 0.6 / len(heads))  # heads beside each other, not on top
@@ -55,36 +50,25 @@ def figure_svg(trace: Trace, kind: Kind, layer: int, heads: Sequence[int]) -> st
             for column in range(len(left)):
                 weight = float(weights_HTS[place, row, column])
                 if weight >= LEAST:
-                    lines.append(_line(start, _middle(column) + spread, end, _middle(row) + spread, weight=weight, stroke=colour(head)))
-    lines.append("</g>")
-    lines += [_text(text, start - GAP, _middle(place) + 5, anchor="end") for place, text in enumerate(left)]
-    lines += [_text(text, end + GAP, _middle(place) + 5) for place, text in enumerate(right)]
-    return "\n".join([*lines, "</svg>", ""])
+                    y1, y2 = _middle(column) + spread, _middle(row) + spread
+                    marks.append(Curve(start, y1, end, y2, colour(head), opacity=min(1, weight * 1.1), width=1 + 3 * weight))
+    marks += [Words(text, start - GAP, _middle(place) + 5, anchor="end") for place, text in enumerate(left)]
+    marks += [Words(text, end + GAP, _middle(place) + 5) for place, text in enumerate(right)]
+    return Drawing(name, width, height, tuple(marks))
 
 
-def _legend(name: str, heads: Sequence[int], width: float) -> list[str]:
+def _legend(name: str, heads: Sequence[int], width: float) -> list[Mark]:
     """The title, and a square for each head."""
-    lines = [_text(name, MARGIN, 34, weight=600)]
+    marks: list[Mark] = [Words(name, MARGIN, 34, bold=True)]
     for place, head in enumerate(heads):
         x = width - MARGIN - 22 * (len(heads) - place) + 4
-        lines.append(f'<rect x="{x:.1f}" y="20" width="18" height="18" rx="4" fill="{colour(head)}"/>')
-        lines.append(_text(str(head), x + 9, 33, anchor="middle", fill=GROUND, size=11))
-    return lines
+        marks.append(Box(x, 20, 18, 18, colour(head), corner=4))
+        marks.append(Words(str(head), x + 9, 33, anchor="middle", fill=GROUND, size=11))
+    return marks
 
 
 def _middle(place: int) -> float:
     return TOP + ROW * (place + 0.5)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, *, weight: float, stroke: str) -> str:
-    bend = (x2 - x1) * 0.42
-    path = f"M{x1:.1f} {y1:.1f}C{x1 + bend:.1f} {y1:.1f} {x2 - bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
-    return f'<path d="{path}" stroke="{stroke}" stroke-opacity="{min(1, weight * 1.1):.3f}" stroke-width="{1 + 3 * weight:.2f}"/>'
-
-
-def _text(text: str, x: float, y: float, *, anchor: str = "start", fill: str = INK, size: int = SIZE, weight: int = 400) -> str:
-    style = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}" font-size="{size}" font-weight="{weight}"'
-    return f'<text {style} unicode-bidi="isolate">{escape(text)}</text>'
 
 
 def _shown(token: Token) -> str:

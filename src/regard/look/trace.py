@@ -178,12 +178,12 @@ def as_json(trace: Trace) -> dict:
 
 
 def save(trace: Trace, path: str | Path) -> None:
-    """Write the file that docs/trace.md describes."""
+    """Write the file that docs/traces.md describes."""
     Path(path).write_text(json.dumps(as_json(trace)) + "\n", encoding="ascii")
 
 
 def load(path: str | Path) -> Trace:
-    """Read a trace from anybody: whatever is not as docs/trace.md says is an error, and nothing in it is ever run."""
+    """Read a trace from anybody: whatever is not as docs/traces.md says is an error, and nothing in it is ever run."""
     where = str(path)
     try:
         if Path(path).stat().st_size > LARGEST_FILE:
@@ -204,7 +204,7 @@ def load(path: str | Path) -> Trace:
         return structure(Trace, value, where=where)
     except (UsageError, OverflowError) as error:
         what = error.what if isinstance(error, UsageError) else str(error)
-        raise DataError(what, where=where, do="docs/trace.md says what a trace holds") from None
+        raise DataError(what, where=where, do="docs/traces.md says what a trace holds") from None
 
 
 def _no_number(word: str):

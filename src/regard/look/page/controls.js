@@ -59,7 +59,7 @@ function clickHead(head, event) {
 function chooser() {
   const select = byId("sentences");
   byId("chooser").hidden = given.traces.length < 2;
-  fill(select, "sentences", () =>
+  fill(select, String(given.traces.length), () =>
     given.traces.map((trace, place) => {
       const option = make("option", { value: place, dir: "auto" });
       option.textContent = visible(trace.text);

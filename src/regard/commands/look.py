@@ -1,0 +1,138 @@
+"""`regard look`: one page on which to see a model translate; opened in a browser, written to a file, or drawn as a figure."""
+
+from __future__ import annotations
+
+import argparse
+
+from regard.commands.translate import loaded, search_arguments
+
+KINDS = {"encoder": "enc-self", "cross": "cross", "decoder": "dec-self"}
+MOST = 64  # sentences on one page
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", nargs="?", help="a model folder or a run folder; not needed where --trace gives what is shown")
+    parser.add_argument("text", nargs="?", default="-", help="the sentence; - or nothing: standard input, a sentence a line")
+    parser.add_argument("--export", metavar="FILE.html", help="write the page as one file that needs no server and no network")
+    parser.add_argument("--figure", metavar="FILE", help="draw one view as .svg, .pdf or .png, for a slide or a paper")
+    parser.add_argument("--save", metavar="FILE.trace", help="write what was seen as a file (docs/traces.md)")
+    parser.add_argument("--trace", action="append", default=[], metavar="FILE", help="show such a file; may be repeated")
+    parser.add_argument("--layer", type=int, metavar="N", help="record this layer only; a figure shows it")
+    parser.add_argument("--heads", default="", metavar="0,3,...", help="record these heads only; a figure shows them")
+    parser.add_argument("--kind", choices=list(KINDS), help="record this attention only; a figure shows it")
+    parser.add_argument("--port", type=int, default=0, help="where to serve the page on this machine; 0: any free port")
+    parser.add_argument("--no-browser", action="store_true", help="print the address of the page and open nothing")
+    search_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from regard.errors import UsageError
+    from regard.look.page import write_page
+    from regard.look.trace import load, save
+
+    for name, value in {"--layer": arguments.layer or 0, "--port": arguments.port}.items():
+        if value < 0:
+            raise UsageError(f"{name} {value} is negative", do="take 0 or more")
+    kinds, layers, heads = (KINDS[arguments.kind],) if arguments.kind else tuple(KINDS.values()), None, None
+    if arguments.layer is not None:
+        layers = [arguments.layer]
+    if arguments.heads:
+        heads = numbers(arguments.heads)
+    traces, look = [load(path) for path in arguments.trace], None
+    if arguments.model:
+        look = watching(arguments, kinds=kinds, layers=layers, heads=heads)
+        traces += [look(text) for text in texts(arguments.text)]
+    if not traces:
+        raise UsageError("there is nothing to look at", do='name a model and a text: regard look runs/demo "Guten Morgen!"')
+    if arguments.save:
+        save(only(traces, "--save"), arguments.save)
+        told(arguments.save, "regard look --trace FILE shows it again")
+    if arguments.figure:
+        draw(only(traces, "--figure"), arguments.figure, kind=kinds[0] if arguments.kind else None, layer=arguments.layer, heads=heads)
+        told(arguments.figure, "")
+    if arguments.export:
+        write_page(arguments.export, traces)
+        told(arguments.export, "open it in a browser")
+    if not (arguments.save or arguments.figure or arguments.export):
+        serve(traces, look, port=arguments.port, browser=not arguments.no_browser)
+    return 0
+
+
+def watching(arguments: argparse.Namespace, *, kinds, layers, heads):
+    """The model as a function from a text to what was seen."""
+    from functools import partial
+
+    from regard.commands.translate import decoding_of
+
+    model = loaded(arguments)
+    return partial(model.look, decoding=decoding_of(arguments, model.decoding), kinds=kinds, layers=layers, heads=heads)
+
+
+def texts(given: str) -> list[str]:
+    """The sentences to look at: those of the argument, or of standard input."""
+    import sys
+
+    from regard.commands.translate import sentences
+    from regard.errors import UsageError
+
+    if given == "-" and sys.stdin.isatty():
+        raise UsageError("there is no text to look at", do='write one: regard look MODEL "Guten Morgen!"')
+    lines = sentences("-") if given == "-" else given.split("\n")
+    found = [line for line in lines if line.strip()]
+    if not found:
+        raise UsageError("there is no text to look at", do='write one: regard look MODEL "Guten Morgen!"')
+    if len(found) > MOST:
+        raise UsageError(f"{len(found)} sentences do not fit on one page", do=f"give at most {MOST}")
+    return found
+
+
+def draw(trace, path: str, *, kind, layer, heads) -> None:
+    """One view; what nobody has chosen is the head in which most is to be seen."""
+    from regard.look.figure import figure
+    from regard.look.opening import clearest
+    from regard.look.printing import write_figure
+
+    opening = clearest(trace, kind, layer=layer)
+    write_figure(path, figure(trace, opening.kind, opening.layer, heads or [opening.head]))
+
+
+def serve(traces, look, *, port: int, browser: bool) -> None:
+    """The live page, until Ctrl-C."""
+    import webbrowser
+    from contextlib import suppress
+
+    from regard.serve.app import Server
+    from regard.serve.explorer import explorer
+
+    with Server(explorer(traces, look=look), port=port) as server:
+        print(f"{server.url}\nThe page is served to this machine alone; Ctrl-C ends it.", flush=True)
+        if browser:
+            webbrowser.open(server.url)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+
+
+def numbers(text: str) -> list[int]:
+    """`0,3` as numbers."""
+    from regard.errors import UsageError
+
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{text!r} does not name heads", where="--heads", do="write numbers from 0 with commas between them") from None
+
+
+def only(traces, flag: str):
+    """The one trace that a file can hold."""
+    from regard.errors import UsageError
+
+    if len(traces) > 1:
+        raise UsageError(f"{flag} takes one sentence, not {len(traces)}", do="give one, or --export a page of them all")
+    return traces[0]
+
+
+def told(path: str, then: str) -> None:
+    """What was written, and how large it is."""
+    from pathlib import Path
+
+    print(f"{path}: {Path(path).stat().st_size / 1000:,.0f} kB{f'; {then}' if then else ''}")

@@ -1,0 +1,65 @@
+"""A drawing as a list of marks, in pixels from the top left corner; printing.py puts it on paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+INK, FAINT, GROUND = "#1f2328", "#6a737d", "#ffffff"
+SIZE = 15  # of the font
+Anchor = Literal["start", "middle", "end"]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A filled rectangle with round corners."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    corner: float = 0.0
+
+
+@dataclass(frozen=True)
+class Words:
+    """One line of text, on its base line."""
+
+    text: str
+    x: float
+    y: float
+    anchor: Anchor = "start"
+    fill: str = INK
+    size: int = SIZE
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Curve:
+    """From left to right, leaving and arriving level."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    stroke: str
+    opacity: float
+    width: float
+
+    @property
+    def bend(self) -> float:
+        return (self.x2 - self.x1) * 0.42
+
+
+Mark = Box | Words | Curve
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is drawn, first mark first, and what it is called."""
+
+    name: str
+    width: float
+    height: float
+    marks: tuple[Mark, ...]
