@@ -94,6 +94,7 @@ def train_run(
         data = prepare(run, out, ranks=ranks, signals=signals, tokenizers=(warm.source, warm.target) if warm else None)
         run = replace(run, model=with_vocabularies(run.model, data.tokenizers))
         model = new_model(run, device=chosen.device, warm=warm)
+        run = replace(run, batching=run.batching.suited(packs=model.packs))
         run, chosen = fitted(run, data, model, chosen, out=out, ranks=ranks)
         parts = assemble(run, out, data, model, machine=chosen, ranks=ranks, signals=signals, show=show if ranks.first else "none")
         stack.callback(parts.log.close)

@@ -50,6 +50,13 @@ def test_each_pair_once_an_epoch_within_the_budget(shape):
     assert seen == Counter(range(307))
 
 
+def test_a_model_that_goes_word_by_word_gets_rows():
+    """What was asked for by name stays, and what need not change is not written down."""
+    assert Batching().suited(packs=False).layout == "padded"
+    assert Batching().suited(packs=True) == Batching()
+    assert Batching(layout="packed").suited(packs=False).layout == "packed"
+
+
 def test_budgets_are_used():
     """A budget that is kept by tiny batches would be no budget: nearly all packed batches are nearly full."""
     batches = Batches(cache_of(2003), Batching(tokens=211))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Literal
 
@@ -25,7 +25,7 @@ class Batching:
     tokens: int = 0
     """Most tokens of a batch on either side, marks included: real ones when packed, rows x longest when padded. 0 = fit to the device."""
     layout: Literal["auto", "packed", "padded"] = "auto"
-    """Pairs end to end in one row, or one row each, padded; auto = packed."""
+    """Pairs end to end in one row, or one row each, padded; auto = packed, or padded where the model has to go word by word."""
     max_length: int = 256
     """Most tokens of one side of a pair, its mark included; pairs beyond are left out and counted."""
     order: Literal["length", "random"] = "length"
@@ -38,6 +38,10 @@ class Batching:
     """How many pairs are sorted by length at a time."""
     ahead: int = 4
     """Batches made ahead by a background thread; 0 = none."""
+
+    def suited(self, *, packs: bool) -> Batching:
+        """With the layout of auto decided for a model."""
+        return self if packs or self.layout != "auto" else replace(self, layout="padded")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from regard.nn.embed import TokenEmbedding, new_table
 from regard.nn.init import initialise
 from regard.nn.outputs import Vocabulary
 from regard.nn.trunk import Trunk
+from regard.nn.trunk_recurrent import Recurrent, RecurrentDecoder, RecurrentEncoder
 from regard.nn.trunk_transformer import Transformer, TransformerTrunk
 
 
@@ -68,6 +69,8 @@ def translator(config: EncoderDecoder) -> Translator:
         case NoCopy():
             return plain
         case JointCopy() | PointerGenerator() as copy:
+            if decoder.forcing < 1:
+                raise UsageError("a word of its own that it copied stands in no vocabulary", where="model.decoder", do="set forcing = 1")
             copying = build_copy(copy, d_memory=encoders[0].width, d_hidden=decoder.width, d_input=config.d_model)
             return CopyingTranslator(plain, copying)
         case _:
@@ -77,6 +80,10 @@ def translator(config: EncoderDecoder) -> Translator:
 def trunk(config: TrunkConfig, d_model: int, *, causal: bool, memories: Sequence[Trunk] = (), name: str) -> Trunk:
     """A trunk over vectors of width d_model, which looks at what these encoders hand it."""
     match config:
+        case Recurrent():
+            return (
+                RecurrentDecoder(config, d_model, memories=memories, name=name) if causal else RecurrentEncoder(config, d_model, name=name)
+            )
         case Transformer():
             for encoder in memories:
                 if encoder.width != d_model:

@@ -13,6 +13,7 @@ from regard.data.batch import PairBatch, Side
 from regard.models.configs import EncoderDecoder
 from regard.nn.cache import State
 from regard.nn.embed import TokenEmbedding
+from regard.nn.layout import Rows
 from regard.nn.outputs import Vocabulary
 from regard.nn.tap import tap
 from regard.nn.trunk import Trunk
@@ -42,7 +43,24 @@ class Translator(nn.Module):
         self.target, self.decoder, self.output = target, decoder, output
 
     def forward(self, batch: PairBatch) -> Float[Tensor, "B T D"]:
+        if self.training and self.decoder.forcing < 1:
+            return self.go_on(batch)
         return self.decoder(self.embed(batch.target), View(batch.target.tokens, self.encode(batch.source)))
+
+    def go_on(self, batch: PairBatch) -> Float[Tensor, "B T D"]:
+        """`forward`, but the decoder draws before which steps it is told the right last word; before the others it takes its own."""
+        rows, memories = Rows.of(batch.target.tokens), self.encode(batch.source)
+        ids_NL, facts = rows.take(batch.target.ids), Tokens.padded(rows.real)
+        state = self.new_state(*ids_NL.shape)
+        self.decoder.remember(state, memories)
+        told, pieces = self.decoder.draw(ids_NL.shape[1]), []
+        for step in range(ids_NL.shape[1]):
+            now = slice(step, step + 1)
+            own = step and not told[step]
+            ids = self.output(pieces[-1].detach()).argmax(-1) if own else ids_NL[:, now]
+            tokens = Tokens(facts.positions[:, now], facts.documents[:, now], facts.real[:, now])
+            pieces.append(self.step(ids, tokens, state, longest=step + 1))
+        return rows.put(torch.cat(pieces, 1))
 
     def scores(self, batch: PairBatch) -> Float[Tensor, "B T V"]:
         """What may follow at every position: logarithms of the shares, up to a constant."""

@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.errors import UsageError
 from regard.nn.attention.biases import BuiltBias
@@ -104,7 +104,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, *, score: Product | Pairwi
         what = f"query {tuple(query.shape)}, key {tuple(key.shape)} and value {tuple(value.shape)} do not fit"
         do = "keys and values share batch, heads and length, and their heads divide the query's"
         raise UsageError(what, where="attention", do=do)
-    if query.shape[3] != key.shape[3] and not isinstance(score, nn.Module):
+    if query.shape[3] != key.shape[3] and not score.mixes:
         what = f"a query of width {query.shape[3]} does not fit a key of width {key.shape[3]}"
         raise UsageError(what, where="attention", do="use equal widths, or a bilinear or additive score")
     if isinstance(normalise, Epanechnikov) and not isinstance(score, NegativeDistance):

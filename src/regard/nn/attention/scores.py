@@ -19,6 +19,8 @@ class Product:
 
     product: ClassVar[bool] = True
     widens: ClassVar[bool] = False
+    mixes: ClassVar[bool] = False
+    """Queries and keys may differ in width."""
 
     def basis(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B G S E"]) -> tuple[Tensor, Tensor]:
         return query, key
@@ -36,17 +38,33 @@ class Product:
         """The score with its parameters, where it has any."""
         return self
 
+    def prepare(self, key: Float[Tensor, "B G S E"]) -> Float[Tensor, "B G S K"]:
+        """What is worked out of the keys once, where many calls meet the same ones; `prepared` takes it for the keys."""
+        return key
+
+    @property
+    def prepared(self) -> Product | Pairwise:
+        return self
+
 
 class Pairwise:
     """Scores that no basis gives: every pair is worked out, by the reference kernel. One's own score needs only `pairwise`."""
 
     product: ClassVar[bool] = False
     widens: ClassVar[bool] = False
+    mixes: ClassVar[bool] = False
 
     def pairwise(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H S E"]) -> Float[Tensor, "B H T S"]:
         raise NotImplementedError
 
     def build(self, heads: int, d_query: int, d_key: int) -> Product | Pairwise:
+        return self
+
+    def prepare(self, key: Float[Tensor, "B H S E"]) -> Float[Tensor, "B H S K"]:
+        return key
+
+    @property
+    def prepared(self) -> Product | Pairwise:
         return self
 
 
@@ -72,6 +90,7 @@ class Bilinear(Product):
     """q W k, with a matrix W per head: Luong's "general" score."""
 
     kind: ClassVar[Literal["bilinear"]] = "bilinear"
+    mixes: ClassVar[bool] = True
     scaled: bool = False
     """Divide by the root of the key's width."""
 
@@ -152,6 +171,7 @@ class Additive(Pairwise):
     """v tanh(W_q q + W_k k): Bahdanau's score; it materialises T x S x width numbers."""
 
     kind: ClassVar[Literal["additive"]] = "additive"
+    mixes: ClassVar[bool] = True
     width: int = 64
     """How many hidden units each head has."""
     biased: bool = False
@@ -169,6 +189,8 @@ Score = Dot | ScaledDot | Bilinear | Cosine | Gaussian | NegativeDistance | Addi
 
 class BilinearScore(nn.Module, Product):
     """q W k with one W per head; queries and keys may differ in width."""
+
+    mixes = True
 
     def __init__(self, config: Bilinear, *, heads: int, d_query: int, d_key: int):
         super().__init__()
@@ -205,6 +227,8 @@ class CosineScore(nn.Module, Product):
 class AdditiveScore(nn.Module, Pairwise):
     """v tanh(W_q q + W_k k [+ b]) for each head; the same as one W on [q; k] (W_q and W_k are its halves)."""
 
+    mixes = True
+
     def __init__(self, config: Additive, *, heads: int, d_query: int, d_key: int):
         super().__init__()
         self.query_HEA = nn.Parameter(torch.empty(heads, d_query, config.width))
@@ -221,11 +245,29 @@ class AdditiveScore(nn.Module, Pairwise):
             nn.init.zeros_(self.bias_HA)
 
     def pairwise(self, query, key):
-        dtype = query.dtype
-        left = (query @ self.query_HEA.to(dtype)).unsqueeze(3)
-        right = (key @ self.key_HEA.to(dtype)).unsqueeze(2)
-        hidden_BHTSA = left + right if self.bias_HA is None else left + right + self.bias_HA.to(dtype)[:, None, None]
-        return torch.einsum("bhtsa,ha->bhts", hidden_BHTSA.tanh(), self.vector_HA.to(dtype))
+        return self.prepared.pairwise(query, self.prepare(key))
+
+    def prepare(self, key):
+        return key @ self.key_HEA.to(key.dtype)
+
+    @property
+    def prepared(self):
+        return _AdditivePrepared(self)
+
+
+class _AdditivePrepared(Pairwise):
+    """v tanh(W_q q + k' [+ b]): the keys went through W_k before."""
+
+    mixes = True
+
+    def __init__(self, score: AdditiveScore):
+        self.score = score
+
+    def pairwise(self, query, key):
+        dtype, bias_HA = query.dtype, self.score.bias_HA
+        left, right = (query @ self.score.query_HEA.to(dtype)).unsqueeze(3), key.unsqueeze(2)
+        hidden_BHTSA = left + right if bias_HA is None else left + right + bias_HA.to(dtype)[:, None, None]
+        return torch.einsum("bhtsa,ha->bhts", hidden_BHTSA.tanh(), self.score.vector_HA.to(dtype))
 
 
 def _directions(vectors: Tensor) -> Tensor:

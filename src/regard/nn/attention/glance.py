@@ -1,0 +1,79 @@
+"""One head of attention to a memory, without an output map: what recurrent and convolutional decoders look at their source with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.errors import UsageError
+from regard.nn.attention.attend import attend
+from regard.nn.attention.normalise import Normaliser
+from regard.nn.attention.scores import Score
+from regard.nn.tap import tap, watched
+from regard.nn.view import Memory, Tokens
+
+Keys = Literal["states", "split", "projected"]
+
+
+class Glance(nn.Module):
+    """c = sum_j a_j v_j, a = normalise(score(q, k)).
+
+    keys, values = the states, twice; or their two halves (h = [k; v], Daniluk 2017); or two maps of them. The query is treated likewise.
+    """
+
+    def __init__(self, score: Score, normalise: Normaliser, *, keys: Keys, d_query: int, d_memory: int, name: str):
+        super().__init__()
+        self.keys: Keys = keys
+        self.normalise, self.name = normalise, name
+        if keys == "split":
+            if d_query % 2 or d_memory % 2:
+                raise UsageError(f"vectors of {d_query} and {d_memory} numbers have no halves", where=name, do="choose even widths")
+            d_query, d_memory = d_query // 2, d_memory // 2
+        self.width = d_query if keys == "projected" else d_memory  # of what is gathered
+        if keys == "projected":
+            self.query = nn.Linear(d_query, d_query, bias=False)
+            self.key = nn.Linear(d_memory, d_query, bias=False)
+            self.value = nn.Linear(d_memory, d_query, bias=False)
+            for layer in (self.query, self.key, self.value):
+                nn.init.xavier_uniform_(layer.weight)
+            d_memory = d_query
+        if d_query != d_memory and not score.mixes:
+            raise UsageError(
+                f"the score {score.kind} compares {d_query} numbers of the decoder with {d_memory} of the encoder",
+                where=name,
+                do='choose bilinear or additive, trunks of one width, or keys = "projected"',
+            )
+        self.score = score.build(1, d_query, d_memory)
+
+    def project(self, memory: Memory) -> tuple[Float[Tensor, "B 1 S K"], Float[Tensor, "B 1 S E"]]:
+        """Keys, as far as they can be worked out beforehand, and values."""
+        match self.keys:
+            case "states":
+                key_BSE, value_BSE = memory.states, memory.gathered
+            case "split":
+                key_BSE, value_BSE = memory.states.chunk(2, -1)[0], memory.gathered.chunk(2, -1)[1]
+            case "projected":
+                key_BSE, value_BSE = self.key(memory.states), self.value(memory.gathered)
+        return self.score.prepare(key_BSE[:, None]), value_BSE[:, None]
+
+    def forward(self, query_RTD: Float[Tensor, "R T D"], key: Tensor, value: Tensor, *, keys: Tokens, memo: dict) -> Float[Tensor, "R T E"]:
+        """Rows that share a source ask together, as one longer query."""
+        rows, time = query_RTD.shape[:2]
+        if self.keys == "split":
+            query_RTD = query_RTD.chunk(2, -1)[0]
+        elif self.keys == "projected":
+            query_RTD = self.query(query_RTD)
+        weights = f"{self.name}.weights"
+        out_B1TE = attend(
+            query_RTD.reshape(len(key), 1, -1, query_RTD.shape[-1]),
+            key.to(query_RTD.dtype),
+            value.to(query_RTD.dtype),
+            keys=keys,
+            score=self.score.prepared,
+            normalise=self.normalise,
+            memo=memo,
+            see=(lambda x: tap(x, weights)) if watched(weights) else None,
+        )
+        return out_B1TE.reshape(rows, time, -1)
