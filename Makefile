@@ -13,9 +13,9 @@ demo: .venv/base.stamp
 test: lint
 	$(BIN)/python tests/groups.py
 
-# The long form of the tests of faults, hours and not minutes: the counts that the table of promises in docs/faults.md speaks of.
+# The long form of the tests of faults and of resuming, hours and not minutes: the counts that the table of promises in docs/faults.md speaks of.
 torture: .venv/dev.stamp
-	REGARD_TORTURE=1 $(BIN)/python tests/groups.py faults
+	REGARD_TORTURE=1 $(BIN)/python tests/groups.py faults laws
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check

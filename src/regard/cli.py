@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import io
 import os
 import signal
@@ -68,9 +70,7 @@ def command(verb: str):
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # whatever the locale says: text is UTF-8
+    open_streams()
     root = parser(next((word for word in argv if word in VERBS), ""))
     rest, given = apart(argv)
     arguments, strange = root.parse_known_args(rest)
@@ -78,25 +78,14 @@ def main(argv: list[str] | None = None) -> int:
         misspelt(strange[0], among=argv, root=root)
     if given and not hasattr(arguments, "settings"):
         root.error(f"--{next(iter(given))}: only train takes settings of the configuration")
-    if arguments.version:
-        print(versions())
-        return 0
-    if arguments.completion:
-        from regard.completion import script
-
-        print(script(arguments.completion, parser("*")), end="")
-        return 0
-    if not arguments.verb:
-        root.print_help()
-        return 2
+    if given:
+        arguments.settings = given
     try:
-        if given:
-            arguments.settings = given
-        code = command(arguments.verb).run(arguments) or 0
+        code = do(arguments, root)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at exit
+        let_go_of_output()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return fail("stopped", 128 + signal.SIGINT)
@@ -108,21 +97,63 @@ def main(argv: list[str] | None = None) -> int:
         return explain(error)
 
 
+def do(arguments: argparse.Namespace, root: Parser) -> int:
+    """What was asked for; its exit code."""
+    if arguments.version:
+        print(versions())
+        return 0
+    if arguments.completion:
+        from regard.completion import script
+
+        print(script(arguments.completion, parser("*")), end="")
+        return 0
+    if not arguments.verb:
+        root.print_help()
+        return 2
+    return command(arguments.verb).run(arguments) or 0
+
+
+def open_streams() -> None:
+    """All three streams are there and speak UTF-8, whatever the locale says. Where one is closed, using it is an error that can be told:
+    Python would give None, print nothing at all, and let warnings for a closed stderr run into the output."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY), "r")
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (for the life of the process)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def let_go_of_output() -> None:
+    """What is left in the buffer goes nowhere, or Python would complain once more at its exit."""
+    with contextlib.suppress(OSError):  # a stream of a test has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def apart(words: list[str]) -> tuple[list[str], dict[str, str]]:
     """Ordinary arguments, and settings of the configuration: `--train.steps 100`, `--train.steps=100`, `--preset tiny`."""
     rest, found, words = [], {}, list(words)
     while words:
         word = words.pop(0)
         name, equals, value = word.partition("=")
-        if name.startswith("--") and ("." in name or name == "--preset") and (equals or words):
+        if is_setting(name) and (equals or (words and not words[0].startswith("--"))):
             found[name[2:]] = value if equals else words.pop(0)
         else:
             rest.append(word)
     return rest, found
 
 
+def is_setting(name: str) -> bool:
+    return name.startswith("--") and ("." in name or name == "--preset")
+
+
 def misspelt(word: str, *, among: list[str], root: Parser) -> NoReturn:
     """Leave with the flag that was probably meant."""
+    if is_setting(word):
+        root.error(f"{word}: its value is missing")
     from difflib import get_close_matches
 
     from regard.completion import flags_of, verbs_of
@@ -140,9 +171,18 @@ def explain(error: Exception) -> int:
     if isinstance(error, MemoryError) or "out of memory" in str(error).lower() or "can't allocate memory" in str(error):
         return fail(f"out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); make the batch or the model smaller", 5)
     if isinstance(error, OSError) and error.strerror:
-        return fail(f"{error.filename or 'a file'}: {error.strerror}; check the path, its permissions and the free space", 1)
+        return fail(*told(error))
     what = str(error).splitlines()[0] if str(error) else "no message"
     return fail(f"a fault of regard itself: {type(error).__name__}: {what}; run again with `regard --traceback ...` to see where", 1)
+
+
+def told(error: OSError) -> tuple[str, int]:
+    """What the system would not do, to what, and the exit code. Whoever writes a file names it in the error; a stream cannot."""
+    if error.filename or error.errno not in (errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+        return f"{error.filename or 'the system'}: {error.strerror}; check the path, its permissions and the free space", 1
+    let_go_of_output()
+    closed = error.errno == errno.EBADF
+    return f"standard output: {'it is closed' if closed else error.strerror}; check where the output goes, and the free space there", 1
 
 
 def fail(line: str, code: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,15 +45,17 @@ SIZES = (
 )
 
 
-def run_from_files(source: str | None, target: str | None, *, out: str | None, settings: Mapping[str, str]) -> tuple[Path, Run]:
-    """The run's folder and configuration; the pairs are checked, freed of duplicates and split into files inside the folder."""
+def folder_of(source: str | None, target: str | None, *, out: str | None) -> Path:
+    """Where the run of these two files will be."""
     if not source or not target:
         raise UsageError("two files are needed", do="give --source FILE and --target FILE, aligned line by line")
-    folder = Path(out or f"runs/{Path(source).name.split('.')[0]}")
-    if (folder / "run.toml").exists():
-        raise UsageError(
-            "there is a run in this folder already", where=str(folder), do=f"go on with --resume {folder}, or choose another --out"
-        )
+    return Path(out or f"runs/{Path(source).name.split('.')[0]}")
+
+
+def run_from_files(source: str, target: str, *, out: Path, settings: Mapping[str, str]) -> Run:
+    """The run's configuration; the pairs are checked, freed of duplicates and split into files inside its folder."""
+    if (out / "run.toml").exists():
+        raise UsageError("there is a run in this folder already", where=str(out), do=f"go on with --resume {out}, or choose another --out")
     corpus = Lines(str(Path(source).resolve()), str(Path(target).resolve()))
     for path in paths(corpus):
         if not path.is_file():
@@ -64,7 +66,7 @@ def run_from_files(source: str | None, target: str | None, *, out: str | None, s
     split = hold_out(pairs_at(corpus, kept), dev=held, test=held, seed=1)
     written = {}
     for part, places in zip(PARTS, (split.train, split.dev, split.test)):
-        written[part] = write(corpus, [kept[place] for place in places], folder / "data" / part)
+        written[part] = write(corpus, [kept[place] for place in places], out / "data" / part)
     told = ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if reason not in ("read", "kept", "unique"))
     dropped = f" ({told} left out)" if told else ""
     say(f"{counts['read']:,} pairs read{dropped}: {len(split.train):,} to learn from, {held:,} to watch, {held:,} to test")
@@ -76,7 +78,7 @@ def run_from_files(source: str | None, target: str | None, *, out: str | None, s
     run = apply(
         structure(Run, laid_over(tables, settings.get("preset", ""))), {key: value for key, value in settings.items() if key != "preset"}
     )
-    return folder, replace(run, data=replace(run.data, root=str((folder / "data").resolve())))
+    return replace(run, data=replace(run.data, root=str((out / "data").resolve())))
 
 
 def tables_for(pairs: int) -> dict[str, Any]:
@@ -135,10 +137,20 @@ def pairs_at(corpus: Lines, places: list[int]) -> Iterator[tuple[str, str]]:
             next_place = next(wanted, -1)
 
 
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """A failed write tells its place."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 def write(corpus: Lines, places: list[int], stem: Path) -> int:
     """Write these pairs into STEM.source and STEM.target."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
+    with named(stem), ExitStack() as stack:
         files = [
             stack.enter_context(stem.with_suffix(ending).open("w", encoding="utf-8", newline="\n")) for ending in (".source", ".target")
         ]

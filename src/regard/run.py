@@ -14,6 +14,7 @@ from regard.data.parallel import Corpus, Filters, paths
 from regard.data.tokenise import TokenizerConfig, Unigram
 from regard.decode.translate import Decoding
 from regard.errors import UsageError
+from regard.evaluate.measure import MetricName
 from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS, merge
 from regard.train.configs import Train
@@ -59,7 +60,7 @@ class Run:
     "The training."
     decoding: Decoding = field(default_factory=Decoding)
     "How test sentences are translated, and what the model folder proposes to its users."
-    metrics: tuple[str, ...] = ("bleu", "chrf", "ter")
+    metrics: tuple[MetricName, ...] = ("bleu", "chrf", "ter")
     "Scores of the finished model on the test pairs."
 
 
@@ -96,6 +97,12 @@ def root_of(data: Data) -> Path:
 
         return Path(corpora.__file__).parent
     return Path(data.root)
+
+
+def check_end(train: Train) -> None:
+    """Something ends the run but a signal."""
+    if not (train.steps or train.epochs or train.seconds or train.patience):
+        raise UsageError("nothing says when the run is over", where="train", do="set steps, epochs, seconds or patience")
 
 
 def check_files(data: Data) -> None:

@@ -13,6 +13,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from regard.errors import ModelError
     from regard.models.folder import verify
     from regard.models.saved import find_model, load_model, save_model
     from regard.models.tensors import read_tensors, restore, state_of
@@ -24,7 +25,10 @@ def run(arguments: argparse.Namespace) -> int:
     states = []
     for folder in folders:
         if folder in steps:
-            verify(folder)
+            try:
+                verify(folder)
+            except ModelError as error:
+                raise ModelError(error.what, where=error.where, do="leave it out, or name another checkpoint") from None
             states.append(read_tensors(folder / "model.safetensors"))
         else:
             states.append(state_of(load_model(find_model(folder)).model))

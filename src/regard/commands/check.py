@@ -17,7 +17,10 @@ def run(arguments: argparse.Namespace) -> int:
     import json
 
     from regard.data.doctor import check
+    from regard.errors import UsageError
 
+    if arguments.examples < 1:
+        raise UsageError(f"--examples {arguments.examples} shows nothing", do="take 1 or more")
     report = check(arguments.files, examples=arguments.examples)
     print(json.dumps(report.data(), ensure_ascii=False) if arguments.json else report.text(), end="\n" if arguments.json else "")
     return report.code

@@ -15,7 +15,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     from regard.data.clean import clean
+    from regard.errors import UsageError
 
+    if arguments.examples < 1:
+        raise UsageError(f"--examples {arguments.examples} shows nothing", do="take 1 or more")
     report = clean(arguments.files, arguments.out, examples=arguments.examples)
     for one in report["corpora"] + report["alone"]:
         left_out = ", ".join(f"{reason} {count:,}" for reason, count in one.get("left_out", {}).items() if count)

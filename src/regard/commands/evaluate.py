@@ -25,32 +25,42 @@ def run(arguments: argparse.Namespace) -> int:
     import json
     from pathlib import Path
 
-    from regard.errors import UsageError
+    from regard.errors import DataError, UsageError
     from regard.evaluate.bleu import metric, score
     from regard.evaluate.significance import paired_bootstrap
     from regard.evaluate.translations import score_translations
+    from regard.models.folder import replace_text
 
     names = arguments.metric or ["bleu", "chrf", "ter"]
-    references = [list(sentences(file)) for file in arguments.reference]
+    for name in names:
+        metric(name)
+    if arguments.output and not Path(arguments.output).absolute().parent.is_dir():
+        raise UsageError("there is no such folder to write into", where=arguments.output, do="make it, or choose another --output")
     if bool(arguments.model) == bool(arguments.hypothesis):
         raise UsageError("give either a model (with --source) or --hypothesis")
+    if arguments.model and not arguments.source:
+        raise UsageError("a model needs source sentences to translate", do="give --source FILE")
+    lines = list(sentences(arguments.source if arguments.model else arguments.hypothesis))
+    references = [list(sentences(file)) for file in arguments.reference]
+    others = list(sentences(arguments.against)) if arguments.against else lines
+    for file, beside in zip([*arguments.reference, arguments.against], [*references, others]):
+        if len(beside) != len(lines):  # said before minutes are spent on translating
+            against = f"{len(lines):,} {'sources' if arguments.model else 'hypotheses'}"
+            raise DataError(f"{len(beside):,} lines beside {against}", where=file, do="give line for line")
     if arguments.model:
-        if not arguments.source:
-            raise UsageError("a model needs source sentences to translate", do="give --source FILE")
         model = loaded(arguments)
-        answers = model.candidates(list(sentences(arguments.source)), decoding=decoding_of(arguments, model.decoding))
+        answers = model.candidates(lines, decoding=decoding_of(arguments, model.decoding))
         texts = [answer.text for answer in answers]
         scores = score_translations(names, answers, references[0], target=model.target) if len(references) == 1 else None
     else:
-        texts, scores = list(sentences(arguments.hypothesis)), None
-    if arguments.output:
-        Path(arguments.output).write_text("".join(text + "\n" for text in texts), encoding="utf-8")
+        texts, scores = lines, None
     if scores is None or arguments.lowercase:
         scores = {name: score(name, texts, references, lowercase=arguments.lowercase).json() for name in names}
     report: dict = {"scores": scores, "lines": len(texts)}
     if arguments.against:
-        others = list(sentences(arguments.against))
         measures = {name: metric(name, lowercase=arguments.lowercase) for name in names}
         report["against"] = {name: paired_bootstrap(measures[name], texts, others, references).json() for name in names}
-    print(json.dumps(report, indent=1, ensure_ascii=False))
+    print(json.dumps(report, indent=1, ensure_ascii=False), flush=True)
+    if arguments.output:
+        replace_text(Path(arguments.output), "".join(text + "\n" for text in texts))
     return 0

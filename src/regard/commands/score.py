@@ -25,6 +25,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     model = regard.load(arguments.model, device=arguments.device, precision=arguments.precision)
     rows = list(read_rows(Lines(arguments.source, arguments.target)))
+    for row in rows:
+        for defect in row.defects:
+            print(f"{defect}, scored as an empty line", file=sys.stderr)
     scores = model.score([row.source for row in rows], [row.target for row in rows])
     for row, score in zip(rows, scores, strict=True):
         if arguments.json:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,39 +24,78 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from pathlib import Path
+    from functools import partial
 
     from regard import recipes
     from regard.assemble import read_begun, say, train_run
     from regard.config.toml import dumps
     from regard.errors import UsageError
     from regard.models.saved import load_model
-    from regard.run import read_run
+    from regard.own_files import folder_of, run_from_files
+    from regard.run import check_end, read_run
 
-    settings = arguments.settings
+    settings, own = arguments.settings, bool(arguments.source or arguments.target)
     if arguments.resume:
-        if arguments.recipe or settings:
+        if arguments.recipe or settings or own:
             raise UsageError("--resume goes on with the run as it was begun", do="leave recipe and settings out, or start a new run")
         out = Path(arguments.resume)
-        report = train_run(read_begun(out), out, resume=True, force=arguments.force, show=arguments.progress)
+        with kept_whole(out):
+            report = train_run(read_begun(out), out, resume=True, force=arguments.force, show=arguments.progress)
     else:
-        if arguments.source or arguments.target:
-            from regard.own_files import run_from_files
-
-            out, configured = run_from_files(arguments.source, arguments.target, out=arguments.out, settings=settings)
+        if own:
+            out = folder_of(arguments.source, arguments.target, out=arguments.out)
+            configure = partial(run_from_files, arguments.source, arguments.target, out=out, settings=settings)
         elif arguments.recipe:
             path = recipes.find(arguments.recipe)
-            configured = read_run(path, flags=settings, data_root=arguments.data_root)
             out = Path(arguments.out or f"runs/{path.stem}")
+            configure = partial(read_run, path, flags=settings, data_root=arguments.data_root)
         else:
             raise UsageError("nothing to train", do="name a recipe (see `regard recipes`), a TOML file, or give --source and --target")
-        if arguments.dry_run:
-            print(dumps(configured), end="")
-            return 0
-        warm = load_model(arguments.warm) if arguments.warm else None
-        report = train_run(configured, out, warm=warm, show=arguments.progress)
+        with kept_whole(out):
+            configured = configure()
+            if arguments.dry_run:
+                print(dumps(configured), end="")
+                return 0
+            check_end(configured.train)
+            warm = load_model(arguments.warm) if arguments.warm else None
+            report = train_run(configured, out, warm=warm, show=arguments.progress)
     if report:
+        say(left_out(report["data"]))
         for name, found in report["scores"].items():
             say(f"{name} {found['score']:.2f}  ({found['signature']})")
         say(f"{out}/best is the model; try: regard translate {out}/best FILE")
     return 0
+
+
+@contextlib.contextmanager
+def kept_whole(out: Path) -> Iterator[None]:
+    """Whatever goes wrong, the run's folder is one that can be gone on with, or, if nothing was learned yet, as it was before: what was
+    mistyped can be mended and the same command given again. Another run in the folder is never touched."""
+    import os
+    import shutil
+
+    from regard.errors import Interrupted
+    from regard.models.folder import FULL
+
+    before = set(out.iterdir()) if out.is_dir() else set()
+    begun, new = out / "run.toml" in before, not out.exists()
+    try:
+        yield
+    except Interrupted:
+        raise
+    except Exception as error:
+        if (out / "checkpoints" / "latest").is_file():
+            if isinstance(error, OSError) and error.errno in FULL:
+                where = str(error.filename or out)
+                raise Interrupted("the disk is full", where=where, do=f"make room, then go on with --resume {out}") from error
+        elif not begun and out.is_dir() and os.environ.get("RANK", "0") == "0":
+            for path in [out] if new else set(out.iterdir()) - before:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        raise
+
+
+def left_out(counts: dict[str, int]) -> str:
+    """How many pairs were not learned from, and why."""
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.items() if reason not in ("read", "kept"))
+    every = f"learned from {counts['kept']:,} of {counts['read']:,} pairs"
+    return f"{every} (left out: {reasons}; `regard check FILES` names the lines)" if reasons else every

@@ -81,7 +81,10 @@ def loaded(arguments: argparse.Namespace):
     import torch
 
     import regard
+    from regard.errors import UsageError
 
+    if arguments.threads < 0:
+        raise UsageError(f"--threads {arguments.threads} is negative", do="take 0 (all cores) or more")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     return regard.load(*arguments.model.split(","), device=arguments.device, precision=arguments.precision)
@@ -131,17 +134,10 @@ def sentences(file: str):
     """The lines of a file or of standard input, split at newlines only; what is no text is an empty line, so that lines stay aligned."""
     import sys
 
-    from regard.data.text import read_lines
+    from regard.data.text import lines_of, read_lines
 
-    if file == "-":
-        for number, raw in enumerate(sys.stdin.buffer, 1):
-            try:
-                yield raw.rstrip(b"\n").removesuffix(b"\r").decode("utf-8")
-            except UnicodeDecodeError:
-                print(f"line {number}: broken UTF-8, left empty", file=sys.stderr)
-                yield ""
-        return
-    for line in read_lines(file):
+    name = "standard input" if file == "-" else file
+    for line in lines_of(sys.stdin.buffer, name=name) if file == "-" else read_lines(file):
         if line.defect:
-            print(f"{file}:{line.number}: {line.defect}, left empty", file=sys.stderr)
-        yield "" if line.defect else line.text
+            print(f"{name}:{line.number}: {line.defect}, left empty", file=sys.stderr)
+        yield line.text

@@ -65,9 +65,11 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         text = Path(path).read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
-        raise UsageError("there is no such file", where=str(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot be read ({error})", where=str(path)) from None
+        raise UsageError("there is no such file", where=str(path), do="check the path") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot be read (no UTF-8 at byte {error.start + 1})", where=str(path), do="save it as UTF-8") from None
+    except OSError as error:
+        raise UsageError(f"cannot be read ({error.strerror})", where=str(path), do="check the path and its permissions") from None
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

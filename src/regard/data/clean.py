@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from regard.data.defects import CURES, inspect, mend, unusable
 from regard.data.doctor import bare, ending, grouped
@@ -30,9 +31,35 @@ def clean(files: Sequence[str | Path], out: str | Path, *, examples: int = 3, se
     paired = {path for one in found for path in one.files}
     alone = [path for path in listed if path not in paired]
     folder.mkdir(parents=True, exist_ok=True)
-    report: dict[str, Any] = {"corpora": [_written(one, folder) for one in found], "alone": [_mended(path, folder) for path in alone]}
-    (folder / "report.json").write_text(json.dumps(report, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    with Drafts(folder) as drafts:
+        report: dict[str, Any] = {"corpora": [_written(one, drafts) for one in found], "alone": [_mended(path, drafts) for path in alone]}
+        with drafts.open("report.json") as stream:
+            stream.write(json.dumps(report, ensure_ascii=False, indent=1) + "\n")
     return report
+
+
+class Drafts:
+    """Files written beside their places, and put there when all of them are whole; if not all can be, none is, and what was there stays."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.drafts = folder, dict[Path, Path]()
+
+    def open(self, name: str) -> TextIO:
+        draft = self.folder / f"{name}.tmp-{os.getpid()}"
+        self.drafts[draft] = self.folder / name
+        return draft.open("w", encoding="utf-8", newline="\n")
+
+    def __enter__(self) -> Drafts:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        for draft, place in self.drafts.items():
+            if error is None:
+                draft.replace(place)
+            else:
+                draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not error.filename:
+            error.filename = str(self.folder)  # a stream does not know its name
 
 
 def _refuse(listed: Sequence[Path], folder: Path) -> None:
@@ -49,11 +76,11 @@ def _refuse(listed: Sequence[Path], folder: Path) -> None:
                 raise DataError(finding.kind, where=place, do=finding.says or "nothing was written")
 
 
-def _written(one: Examination, folder: Path) -> dict[str, Any]:
+def _written(one: Examination, drafts: Drafts) -> dict[str, Any]:
     """One corpus, written by rows: both sides or none."""
     kept = 0
     with ExitStack() as stack:
-        streams = [stack.enter_context(open(folder / bare(path), "w", encoding="utf-8", newline="\n")) for path in one.files]
+        streams = [stack.enter_context(drafts.open(bare(path))) for path in one.files]
         for reason, (_, source, target, _) in zip(one.reasons.tolist(), pairs_of(one.corpus), strict=True):
             if reason and (not one.held_out or REASONS[reason] == "broken"):  # a test set is not to be made easier
                 continue
@@ -61,7 +88,7 @@ def _written(one: Examination, folder: Path) -> dict[str, Any]:
             for stream, text in zip(streams, _rows(one, source, target), strict=True):
                 stream.write(text + "\n")
     return {
-        "files": [str(folder / bare(path)) for path in one.files],
+        "files": [str(drafts.folder / bare(path)) for path in one.files],
         "read": len(one.reasons),
         "kept": kept,
         "left_out": one.counts if not one.held_out else {"broken": one.counts["broken"]},
@@ -81,13 +108,13 @@ def _rows(one: Examination, source: str, target: str) -> Iterator[str]:
             yield json.dumps({"source": source, "target": target}, ensure_ascii=False)
 
 
-def _mended(path: Path, folder: Path) -> dict[str, Any]:
+def _mended(path: Path, drafts: Drafts) -> dict[str, Any]:
     """A file that belongs to no corpus: its lines mended, those that are none left out."""
     read = kept = 0
-    with open(folder / bare(path), "w", encoding="utf-8", newline="\n") as stream:
+    with drafts.open(bare(path)) as stream:
         for line in read_lines(path):
             read += 1
             if not line.defect and not unusable(line.text):
                 kept += 1
                 stream.write(mend(line.text) + "\n")
-    return {"files": [str(folder / bare(path))], "read": read, "kept": kept}
+    return {"files": [str(drafts.folder / bare(path))], "read": read, "kept": kept}

@@ -172,5 +172,5 @@ def _explained(error: str, size: int) -> DataError:
             do="raise size, or lower coverage",
         )
     if "_sentences" in error or "sentences_.empty" in error:
-        return DataError("there is no text to train a tokenizer on")
-    return DataError(f"SentencePiece could not be trained ({error.splitlines()[0]})")
+        return DataError("there is no text to train a tokenizer on", do="look at the filters, or run `regard check` on the files")
+    return DataError(f"a vocabulary of {size} could not be trained ({error.splitlines()[0]})", do="try another size, or another kind")

@@ -40,24 +40,31 @@ class Defect(NamedTuple):
 
 def read_lines(path: str | Path) -> Iterator[Line]:
     """Every line of a plain, .gz, .xz or .zst file; a defective one is yielded too, so that line-aligned files stay aligned."""
-    number = 0
     with open_bytes(path) as stream:
-        try:
-            while raw := stream.readline(LONGEST_LINE + 2):
-                number += 1
-                if len(raw) > LONGEST_LINE + 1 or (len(raw) > LONGEST_LINE and not raw.endswith(b"\n")):
-                    _skip_rest(stream, raw)
-                    yield Line(number, "", "longer than 1 MB")
-                    continue
-                if number == 1:
-                    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                        raise DataError("this file is UTF-16", where=str(path), do="convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
-                    raw = raw.removeprefix(b"\xef\xbb\xbf")
-                yield _line(number, raw.removesuffix(b"\n").removesuffix(b"\r"))
-        except BROKEN as broken:
-            raise DataError(
-                f"the archive is damaged or ends early ({type(broken).__name__})", where=f"{path}:{number + 1}", do="fetch the file again"
-            ) from None
+        yield from lines_of(stream, name=str(path))
+
+
+def lines_of(stream: BinaryIO, *, name: str) -> Iterator[Line]:
+    """Every line of an open stream, such as standard input."""
+    number = 0
+    try:
+        while raw := stream.readline(LONGEST_LINE + 2):
+            number += 1
+            if len(raw) > LONGEST_LINE + 1 or (len(raw) > LONGEST_LINE and not raw.endswith(b"\n")):
+                _skip_rest(stream, raw)
+                yield Line(number, "", "longer than 1 MB")
+                continue
+            if number == 1:
+                if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+                    raise DataError("this file is UTF-16", where=name, do="convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
+                raw = raw.removeprefix(b"\xef\xbb\xbf")
+            yield _line(number, raw.removesuffix(b"\n").removesuffix(b"\r"))
+    except BROKEN as broken:
+        raise DataError(
+            f"the archive is damaged or ends early ({type(broken).__name__})", where=f"{name}:{number + 1}", do="fetch the file again"
+        ) from None
+    except OSError as error:
+        raise unreadable(name, error) from None
 
 
 def defect_of(text: str) -> str:
@@ -89,7 +96,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
                 yield raw
 
 
-def unreadable(path: Path, error: OSError) -> DataError:
+def unreadable(path: str | Path, error: OSError) -> DataError:
     """What to say of a file that cannot be opened."""
     return DataError((error.strerror or "cannot be read").lower(), where=str(path), do="check the path and the data root")
 

@@ -13,7 +13,7 @@ from random import Random
 from typing import Protocol, assert_never
 
 from regard.data.marks import BOS, EOS, FIRST, MARKS, PAD, UNK
-from regard.data.parallel import Corpus, Filters, read_pairs
+from regard.data.parallel import Corpus, Filters, paths, read_pairs
 from regard.data.spelling import Bpe, Byte, Character, TokenizerConfig, Unigram, Word
 from regard.data.subwords import SubwordVocabulary
 from regard.data.surface import Surface, prepare, restore
@@ -184,6 +184,9 @@ def train_tokenizers(
     languages = config.surface.source_language, config.surface.target_language
     sides = [Tokenizer(ByteVocabulary(), surface=config.surface, language=code, tags=_checked(tags)) for code in languages]
     pairs = sample_pairs(corpora, config.training_pairs, root=root, filters=filters, seed=seed)
+    if not pairs:
+        where = str(paths(corpora[0], root=root)[0]) if corpora else ""
+        raise DataError("no usable pair was found", where=where, do="look at the filters, or run `regard check` on the files")
     texts = [_stretches(side, (pair[place] for pair in pairs)) for place, side in enumerate(sides)]
     if config.joint:
         shared = _vocabulary(config, [*texts[0], *texts[1]], tags=tags)
@@ -214,7 +217,7 @@ def sample_pairs(
 
 def _vocabulary(config: TokenizerConfig, stretches: Sequence[str], *, tags: Sequence[str]) -> Vocabulary:
     if not stretches and not isinstance(config, Byte):
-        raise DataError("there is no text to train a tokenizer on", do="check the corpora and their filters")
+        raise DataError("there is no text to train a tokenizer on", do="look at the filters, or run `regard check` on the files")
     match config:
         case Unigram(size=size, coverage=coverage, byte_fallback=fallback) | Bpe(size=size, coverage=coverage, byte_fallback=fallback):
             return SubwordVocabulary.train(

@@ -48,16 +48,15 @@ class Sample:
     """How many targets are drawn for each source."""
 
     def __post_init__(self):
-        for name, fine in (
-            ("temperature", self.temperature > 0),
-            ("top_k", self.top_k >= 0),
-            ("top_p", 0 < self.top_p <= 1),
-            ("min_p", 0 <= self.min_p <= 1),
-            ("seed", self.seed >= 0),
-            ("draws", self.draws >= 1),
+        for name, fine, advice in (
+            ("temperature", self.temperature > 0, "take more than 0, or greedy search for no randomness at all"),
+            ("top_k", self.top_k >= 0, "take 0 (all) or more"),
+            ("top_p", 0 < self.top_p <= 1, "take more than 0, at most 1"),
+            ("min_p", 0 <= self.min_p <= 1, "take 0 to 1"),
+            ("seed", self.seed >= 0, "take 0 or more"),
+            ("draws", self.draws >= 1, "take 1 or more"),
         ):
             if not fine:
-                advice = "choose greedy search for no randomness at all" if name == "temperature" else ""
                 raise UsageError(f"{name} = {getattr(self, name)} makes no sense", where="sampling", do=advice)
 
     @property

@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import sacrebleu
 from sacrebleu.metrics.bleu import BLEUScore
 
 from regard.errors import UsageError
-from regard.evaluate.measure import Metric, Score, measure
+from regard.evaluate.measure import Metric, MetricName, Score, measure
 from regard.evaluate.rouge import RougeL
 
-METRICS = ("bleu", "chrf", "chrf++", "ter", "multi-bleu", "rouge-l")
+METRICS = get_args(MetricName)
 LONGEST = 4  # n-grams of BLEU
 
 

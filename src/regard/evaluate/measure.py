@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from regard.errors import DataError, UsageError
+
+MetricName = Literal["bleu", "chrf", "chrf++", "ter", "multi-bleu", "rouge-l"]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from regard.look.opening import clearest
 from regard.look.palette import stylesheet
 from regard.look.trace import Trace, as_json
+from regard.models.folder import replace_text
 
 SCRIPTS = (
     "data.js",
@@ -41,7 +42,7 @@ class Page(NamedTuple):
 
 def write_page(path: str | Path, traces: Sequence[Trace]) -> None:
     """Write the page; with several traces it has a selector of sentences."""
-    Path(path).write_text(page(traces).text, encoding="utf-8")
+    replace_text(Path(path), page(traces).text)
 
 
 def page(traces: Sequence[Trace], *, live: Sequence[str] = ()) -> Page:

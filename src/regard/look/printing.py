@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from regard.errors import UsageError
 from regard.look.drawing import GROUND, SIZE, Box, Curve, Drawing, Mark, Words
+from regard.models.folder import replace_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ def write_figure(path: str | Path, drawing: Drawing) -> None:
     if ending not in FORMATS:
         raise UsageError(f"a figure is written as {', '.join(FORMATS)}, not {ending or 'without an ending'}", where=str(path))
     if ending == ".svg":
-        Path(path).write_text(svg(drawing), encoding="utf-8")
+        replace_text(Path(path), svg(drawing))
     else:
         _by_matplotlib(Path(path), drawing)
 

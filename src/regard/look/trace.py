@@ -15,6 +15,7 @@ from jaxtyping import Float, UInt8
 
 from regard.config.toml import structure, unstructure
 from regard.errors import DataError, UsageError
+from regard.models.folder import replace_text
 
 Kind = Literal["enc-self", "cross", "dec-self"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -179,7 +180,7 @@ def as_json(trace: Trace) -> dict:
 
 def save(trace: Trace, path: str | Path) -> None:
     """Write the file that docs/traces.md describes."""
-    Path(path).write_text(json.dumps(as_json(trace)) + "\n", encoding="ascii")
+    replace_text(Path(path), json.dumps(as_json(trace)) + "\n")
 
 
 def load(path: str | Path) -> Trace:

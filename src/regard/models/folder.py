@@ -40,14 +40,18 @@ def publish(folder: Path, files: Mapping[str, Pieces], *, facts: Mapping[str, An
             os.rename(folder, folder.with_name(f"{folder.name}.old-{os.getpid()}"))
         os.rename(draft, folder)
         _flush(folder.parent)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
+        _name(error, folder)
         raise
     shutil.rmtree(folder.with_name(f"{folder.name}.old-{os.getpid()}"), ignore_errors=True)
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a small file in one instant; its mode stays what it was, or follows the umask."""
+    """Replace a small file in one instant; its mode stays what it was, or follows the umask. A pipe or device is written to as it is."""
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
     draft = path.with_name(f"{path.name}.tmp-{os.getpid()}")
     try:
         _write(draft, [text.encode()])
@@ -55,8 +59,10 @@ def replace_text(path: Path, text: str) -> None:
             os.chmod(draft, path.stat().st_mode & 0o7777)
         os.rename(draft, path)
         _flush(path.parent)
-    except BaseException:
-        draft.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        _name(error, path)
         raise
 
 
@@ -141,6 +147,12 @@ def _write(path: Path, pieces: Pieces) -> dict[str, Any]:
     finally:
         os.close(file)
     return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def _name(error: BaseException, path: Path) -> None:
+    """A failed write is that of the file that was wanted; nobody knows its draft."""
+    if isinstance(error, OSError):
+        error.filename = str(path)
 
 
 def _signed(facts: Mapping[str, Any]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from regard.errors import UsageError
 from regard.train.loss import CrossEntropy
 from regard.train.optimise import AdamW, OptimiserConfig
 from regard.train.schedule import InverseSqrt, Schedule
@@ -60,3 +61,12 @@ class Train:
     "So many evaluations in a row without a better score end the run; 0 = off."
     tensorboard: bool = False
     "Write the log for TensorBoard too."
+
+    def __post_init__(self):
+        least = {"accumulate": 1, "bad_steps": 1, "keep": 2}
+        positive = "steps epochs seconds clip ema seed log_every evaluate_every sample_every save_every keep_best patience"
+        for name in (*least, *positive.split()):
+            if getattr(self, name) < least.get(name, 0):
+                raise UsageError(f"{name} = {getattr(self, name)} makes no sense", do=f"take {least.get(name, 0)} or more")
+        if self.ema >= 1:
+            raise UsageError(f"ema = {self.ema} would never learn", do="take less than 1, such as 0.999")

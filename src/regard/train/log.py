@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -46,8 +48,11 @@ class Log:
         """One line; numbers that JSON has no word for (an infinite norm) become null."""
         finite = {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()}
         if self.file is not None:
-            self.file.write(json.dumps(finite, ensure_ascii=False, allow_nan=False) + "\n")
-            self.file.flush()
+            try:  # a full disk does not end the run; the file keeps what it could not write, and tries again with the next line
+                self.file.write(json.dumps(finite, ensure_ascii=False, allow_nan=False) + "\n")
+                self.file.flush()
+            except OSError as error:
+                print(f"{self.path}: a line was not written, {error.strerror}", file=sys.stderr)
         if self.board is not None:
             for key, value in finite.items():
                 if isinstance(value, float | int) and not isinstance(value, bool) and key != "step":
@@ -58,7 +63,8 @@ class Log:
     def close(self) -> None:
         for part in (self.file, self.board, self.display):
             if part is not None:
-                part.close()
+                with contextlib.suppress(OSError):  # told when the line was written
+                    part.close()
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.errors import ModelError
+from regard.errors import ModelError, UsageError
 from regard.train.muon import MuonUpdate
 
 
@@ -27,6 +27,10 @@ class AdamW:
     "Added to the root of the second moment."
     decay: float = 0.0
     "Weight decay of matrices; norms, biases and embeddings have none."
+
+    def __post_init__(self):
+        if min(self.rate, *self.betas, self.epsilon, self.decay) < 0 or max(self.betas) >= 1:
+            raise UsageError("a rate, decay or epsilon below 0, or a beta outside 0 to 1", do="see docs/config.md for what is usual")
 
 
 @dataclass(frozen=True)
