@@ -48,3 +48,23 @@ def test_a_row_of_fixed_shape_is_filled_by_documents_without_loss():
     assert (batch.source_tokens, batch.target_tokens) == (7, 6)
     with pytest.raises(ValueError, match="do not fit"):
         packed(SOURCE, TARGET, PAIRS, fixed=Fixed(length=8, longest=5, documents=8))
+
+
+@pytest.mark.parametrize("layout", [packed, padded, lambda *rows: packed(*rows, fixed=Fixed(length=17, longest=5, documents=8))])
+def test_twice_is_the_same_pairs_laid_out_once_more(layout):
+    once, twice = layout(SOURCE, TARGET, PAIRS), layout(SOURCE, TARGET, PAIRS).twice()
+    rows = (SOURCE, TARGET)
+    repeated = layout if layout is padded else packed
+    whole = repeated(*(Rows(np.tile(side.ids, 2), np.tile(side.lengths, 2)) for side in rows), np.tile(PAIRS, 2))
+    assert (twice.pairs, twice.source_tokens, twice.target_tokens) == (whole.pairs, whole.source_tokens, whole.target_tokens)
+    if once.source.ids.shape[1] != 17:
+        for ours, theirs in ((twice.source, whole.source), (twice.target, whole.target)):
+            torch.testing.assert_close(torch.utils._pytree.tree_flatten(ours.tokens)[0], torch.utils._pytree.tree_flatten(theirs.tokens)[0])
+            assert torch.equal(ours.ids, theirs.ids)
+        assert torch.equal(twice.labels, whole.labels)
+        return
+    for side in (twice.source, twice.target):  # with filler, the spans still say where everything lies
+        spans = side.tokens.spans
+        assert spans.offsets[-1] == 34 and (spans.gather.flatten()[spans.scatter] == torch.arange(34)).all()
+        assert (side.tokens.documents[0][17:] == side.tokens.documents[0][:17] + 8).all()
+    assert twice.labels[0].tolist() == once.labels[0].tolist() * 2

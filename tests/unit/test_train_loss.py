@@ -118,3 +118,22 @@ def train_toy(monkeypatch):
 
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "laws"))
     return importlib.import_module("train_toy")
+
+
+@pytest.mark.parametrize("layout", ["packed", "padded"])
+def test_r_drop_asks_the_same_rows_twice(train_toy, layout):
+    batch = getattr(train_toy, layout)([1, 2, 7])
+    plain, still, restless = (
+        Objective(train_toy.Toy(dropout), CrossEntropy(r_drop=strength)).train()
+        for dropout, strength in ((0.0, 0.0), (0.0, 4.0), (0.5, 4.0))
+    )
+    still.load_state_dict(plain.state_dict())
+    restless.load_state_dict(plain.state_dict())
+    torch.testing.assert_close(still(batch), plain(batch))  # two equal answers have nothing to be drawn together
+    torch.manual_seed(0)
+    hidden = torch.stack(list(real_rows(restless.model(batch.twice()), batch.twice()).chunk(2)))
+    assert not torch.equal(*hidden)
+    torch.manual_seed(0)
+    entropies = [summed(restless.model.output, [rows], real_rows(batch.labels, batch), loss=CrossEntropy()) for rows in hidden]
+    apart = symmetric_divergence(*map(restless.model.output, hidden))
+    torch.testing.assert_close(restless(batch), sum(entropies) / 2 + apart)

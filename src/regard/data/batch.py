@@ -23,6 +23,9 @@ class Side:
     def to(self, device: torch.device | str) -> Side:
         return Side(self.ids.to(device, non_blocking=True), self.tokens.to(device))
 
+    def twice(self) -> Side:
+        return Side(self.ids.repeat(*_side_by_side(self.tokens)), self.tokens.twice())
+
 
 @dataclass(frozen=True, eq=False)
 class PairBatch:
@@ -37,3 +40,20 @@ class PairBatch:
 
     def to(self, device: torch.device | str) -> PairBatch:
         return replace(self, source=self.source.to(device), target=self.target.to(device), labels=self.labels.to(device, non_blocking=True))
+
+    def twice(self) -> PairBatch:
+        """Every pair once more, behind all of them: two draws of dropout at the price of one larger batch."""
+        return replace(
+            self,
+            source=self.source.twice(),
+            target=self.target.twice(),
+            labels=self.labels.repeat(*_side_by_side(self.target.tokens)),
+            pairs=self.pairs * 2,
+            source_tokens=2 * self.source_tokens,
+            target_tokens=2 * self.target_tokens,
+        )
+
+
+def _side_by_side(tokens: Tokens) -> tuple[int, int]:
+    """How often rows, and what is in a row, are repeated when all documents come twice."""
+    return (2, 1) if tokens.spans is None else (1, 2)

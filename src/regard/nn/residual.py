@@ -8,6 +8,7 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.nn.narrow import narrow
 from regard.nn.norms import Norm, build_norm
 
 Placement = Literal["post", "pre"]
@@ -25,7 +26,7 @@ class Residual(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T D"]:
         if self.placement == "pre":
-            return self._join(x, sublayer(self.norm(x)))
+            return self._join(x, sublayer(narrow(self.norm(x))))
         return self.norm(self._join(x, sublayer(x)))
 
     def _join(self, x: Tensor, change: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from regard.nn.attention.multihead import Attention, MultiHead
 from regard.nn.attention.patterns import Causal
 from regard.nn.cache import Growing, State, new_state
 from regard.nn.feedforward import FeedForward, PositionWise
+from regard.nn.narrow import narrow
 from regard.nn.norms import LayerNorm, Norm, build_norm
 from regard.nn.residual import Placement, Residual
 from regard.nn.tap import tap
@@ -118,7 +119,7 @@ class TransformerTrunk(Trunk):
         sources = state.memory_tokens if state is not None else ()
         for layer, block in enumerate(self.blocks):
             x_BTD = block(x_BTD, view) if state is None else block.step(x_BTD, view, state, layer, sources)
-        return self.norm(x_BTD)
+        return narrow(self.norm(x_BTD))
 
     def new_state(self, rows: int, capacity: int, *, beam: int = 1, device: torch.device | str = "cpu") -> State:
         growing = [Growing(rows, capacity) for _ in self.blocks]

@@ -40,6 +40,14 @@ class Spans:
     def to(self, device: torch.device | str) -> Spans:
         return _moved(self, device)
 
+    def twice(self) -> Spans:
+        """The same documents once more, behind themselves. Without asking the device anything."""
+        total = len(self.scatter)
+        again = torch.where(self.gather < total, self.gather + total, 2 * total)
+        gather = torch.cat([torch.where(self.gather < total, self.gather, 2 * total), again])
+        scatter = torch.cat([self.scatter, self.scatter + self.gather.numel()])
+        return Spans(torch.cat([self.offsets, self.offsets[1:] + self.offsets[-1]]), self.longest, gather, scatter)
+
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
@@ -70,6 +78,13 @@ class Tokens:
         positions = torch.arange(len(documents)) - offsets
         real = torch.ones_like(positions, dtype=torch.bool)
         return Tokens(positions[None], documents[None], real[None], Spans.of(lengths, longest=longest))
+
+    def twice(self) -> Tokens:
+        """All documents once more: behind one another in a packed row, rows under one another otherwise."""
+        if self.spans is None:
+            return Tokens(*(torch.cat([fact, fact]) for fact in (self.positions, self.documents, self.real)))
+        documents = torch.cat([self.documents, self.documents + len(self.spans.gather)], 1)
+        return Tokens(self.positions.repeat(1, 2), documents, self.real.repeat(1, 2), self.spans.twice())
 
     def to(self, device: torch.device | str) -> Tokens:
         return _moved(self, device)

@@ -41,9 +41,10 @@ class Objective(nn.Module):
         self.model, self.loss = model, loss
 
     def forward(self, batch: PairBatch) -> Float[Tensor, ""]:
-        passes = 2 if self.loss.r_drop and self.training else 1
-        hidden_ND = [real_rows(self.model(batch), batch) for _ in range(passes)]
         labels_N = real_rows(batch.labels, batch)
+        if self.loss.r_drop and self.training:
+            batch = batch.twice()
+        hidden_ND = list(real_rows(self.model(batch), batch).split(len(labels_N)))
         return summed(self.model.output, hidden_ND, labels_N, loss=self.loss)  # pyright: ignore[reportCallIssue]  # torch types disable loosely
 
 
