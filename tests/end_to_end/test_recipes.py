@@ -26,14 +26,21 @@ SHRUNK = {
     "train.precision": "fp32",
     "batching.tokens": 300,
     "tokenizer.size": 330,
-    "decoding.search.size": 2,
     "decoding.max_extra": 3,
-    **{
-        f"model.{side}.{key}": value
-        for side in ("encoder", "decoder")
-        for key, value in {"layers": 1, "heads": 2, "feed_forward.d_ff": 32}.items()
-    },
 }
+TRUNKS = {
+    "transformer": {"layers": 1, "heads": 2, "feed_forward.d_ff": 32},
+    "recurrent": {"layers": 1, "width": 16},
+    "convolutional": {"layers": 2, "width": 24},
+}
+
+
+def shrunk(tables: dict) -> dict[str, object]:
+    """The settings that make a run of this recipe small."""
+    trunks = {side: TRUNKS[tables.get("model", {}).get(side, {}).get("kind", "transformer")] for side in ("encoder", "decoder")}
+    sizes = {f"model.{side}.{key}": value for side, small in trunks.items() for key, value in small.items()}
+    beam = {} if tables["decoding"]["search"] == "greedy" else {"decoding.search.size": 2}
+    return SHRUNK | sizes | beam
 
 
 def packed(path: Path, text: str) -> None:
@@ -67,7 +74,7 @@ def files(tables: dict, folder: Path) -> None:
 def test_each_recipe(name: str, tmp_path: Path):
     tables = tomllib.loads(recipes.find(name).read_text("utf-8"))
     files(tables, tmp_path / "data")
-    settings = [f"--{key}={value}" for key, value in SHRUNK.items()]
+    settings = [f"--{key}={value}" for key, value in shrunk(tables).items()]
     done = regard("train", name, "--data-root", tmp_path / "data", "--out", tmp_path / "run", *settings, "--progress", "none")
     assert done.code == 0, done.error
     report = json.loads((tmp_path / "run" / "report.json").read_text("utf-8"))

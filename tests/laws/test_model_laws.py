@@ -17,6 +17,7 @@ from regard.nn.attention.scores import Additive, Bilinear, Cosine, Gaussian
 from regard.nn.embed import Embedding
 from regard.nn.feedforward import FeedForward
 from regard.nn.positions import Learned, NoPositions, Rotary, Sinusoid
+from regard.nn.trunk_convolutional import Convolutional
 from regard.nn.trunk_recurrent import Bahdanau, Luong, NoAttention, Recurrent
 from regard.nn.trunk_transformer import Transformer, TransformerTrunk
 from regard.nn.view import Tokens, View
@@ -49,13 +50,25 @@ ATTENTIONS = {
     "luong-unfed": Luong(input_feeding=False),
     "luong-projected": Luong(score=Cosine(), keys="projected", normalise=Sparsemax()),
 }
-OTHERS = {  # encoder, decoder
+OTHERS = {  # encoder, decoder, further encoders
     "rnn": (Recurrent(cell="rnn"), Recurrent(cell="rnn", attention=NoAttention())),
     "lstm": (Recurrent(cell="lstm", layers=2), Recurrent(cell="lstm", layers=2, attention=Luong(score=Additive(7)))),
     **{
         name: (Recurrent(bidirectional=True, width=6), Recurrent(layers=2, width=10, attention=attention))
         for name, attention in ATTENTIONS.items()
     },
+    "convolutional": (Convolutional(layers=3, width=6, dropout=0.0), Convolutional(layers=3, width=6, dropout=0.0)),
+    "plain convolutions": (
+        Convolutional(gated=False, skip=False, kernel=5, dropout=0.0),
+        Convolutional(layers=2, kernel=2, dilated=True, score=Additive(7), dropout=0.0),
+    ),
+    "one pair of maps": (Convolutional(dropout=0.0), Convolutional(shared_maps=True, dropout=0.0)),
+    "convolutional, lstm": (Convolutional(dropout=0.0), Recurrent(cell="lstm")),
+    "gru, convolutional": (Recurrent(bidirectional=True, output=16), Convolutional(dropout=0.0)),
+    "two encoders, transformer": (SMALL, SMALL, Recurrent(output=16)),
+    "two encoders, gru": (Recurrent(bidirectional=True), Recurrent(attention=Luong()), Convolutional(layers=2, dropout=0.0)),
+    "two encoders, alone": (Recurrent(), Recurrent(layers=2, attention=NoAttention(every_step=True)), SMALL),
+    "two encoders, convolutional": (Convolutional(layers=2, dropout=0.0), Convolutional(layers=2, dropout=0.0), SMALL),
     "gru, lstm": (Recurrent(layers=3, width=6, output=16), Recurrent(cell="lstm", output=16)),
     "transformer, gru": (SMALL, Recurrent(layers=2)),
     "lstm, transformer": (Recurrent(cell="lstm", layers=2, bidirectional=True, output=16), SMALL),
@@ -66,13 +79,15 @@ POSITIONS = {"sinusoid": Sinusoid(), "learned": Learned(length=17), "none": NoPo
 def model_of(variant="paper", positions="sinusoid", **changes):
     torch.manual_seed(3)
     if variant in OTHERS:
-        encoder, decoder = OTHERS[variant]
+        encoder, decoder, *more = OTHERS[variant]
     else:
         encoder = decoder = replace(SMALL, **(VARIANTS[variant] | changes))
+        more = ()
     config = EncoderDecoder(
         d_model=16,
         encoder=encoder,
         decoder=decoder,
+        more_encoders=tuple(more),
         embedding=Embedding(positions=POSITIONS[positions], dropout=0.0),
         tie="none",
         source_vocabulary=13,

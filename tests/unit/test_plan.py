@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from regard.config.toml import structure
 from regard.data.layouts import Rows, padded
+from regard.errors import UsageError
 from regard.models.build import build
 from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS
@@ -20,11 +22,13 @@ from regard.nn.attention.biases import ALiBi, NoBias, Relative, T5Buckets
 from regard.nn.attention.multihead import Attention
 from regard.nn.attention.patterns import Causal, Full, Prefix, Window
 from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, ScaledDot
-from regard.nn.copying import Copy, JointCopy, PointerGenerator
+from regard.nn.copying import Copy, JointCopy, NoCopy, PointerGenerator
 from regard.nn.embed import Embedding
 from regard.nn.feedforward import FeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, NoNorm, RmsNorm
 from regard.nn.positions import Learned, NoPositions, Sinusoid
+from regard.nn.trunk_convolutional import Convolutional
+from regard.nn.trunk_recurrent import Bahdanau, Luong, NoAttention, Recurrent
 from regard.nn.trunk_transformer import Transformer
 from regard.plan.attention import pairs
 from regard.plan.budget import plan
@@ -79,6 +83,112 @@ def test_formulas_count_what_the_model_has(config: EncoderDecoder, copy: Copy):
     if config.source_vocabulary == config.target_vocabulary:
         config = replace(config, tie="all", copy=copy)
         assert model_parts(config, Load()).size == real(config)
+
+
+recurrent_encoders = st.builds(
+    Recurrent,
+    cell=some(["rnn", "gru", "lstm"]),
+    layers=some([1, 3]),
+    width=some([0, 6]),
+    bidirectional=st.booleans(),
+    output=some([0, 10, 12]),
+)
+kinds_of_attention = st.builds(NoAttention, every_step=st.booleans()) | st.builds(
+    lambda kind, score, keys: kind(score=score, keys=keys),
+    some([Bahdanau, Luong]),
+    some([Bilinear(), Additive(3), Additive(5, biased=True)]),
+    some(["states", "split", "projected"]),
+)
+convolutions = st.builds(
+    Convolutional,
+    layers=some([0, 1, 3]),
+    width=some([0, 6]),
+    kernel=some([3, 5]),
+    gated=st.booleans(),
+    skip=st.booleans(),
+    score=some([Dot(), Additive(3)]),
+    shared_maps=st.booleans(),
+)
+plain_transformers = st.builds(Transformer, layers=some([0, 1]), heads=some([2, 4]))
+mixed = st.builds(
+    EncoderDecoder,
+    d_model=some([12]),
+    encoder=recurrent_encoders | convolutions | plain_transformers,
+    more_encoders=st.lists(recurrent_encoders | convolutions | plain_transformers, max_size=2).map(tuple),
+    decoder=st.builds(
+        Recurrent,
+        cell=some(["rnn", "gru", "lstm"]),
+        layers=some([1, 2]),
+        width=some([0, 6]),
+        attention=kinds_of_attention,
+        output=some([0, 10]),
+    )
+    | convolutions
+    | plain_transformers,
+    tie=some(["none"]),
+    copy=some([NoCopy()]) | copies,
+    source_vocabulary=some([17]),
+    target_vocabulary=some([17]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(config=mixed)
+def test_formulas_count_trunks_of_any_kinds(config: EncoderDecoder):
+    if not isinstance(config.decoder, Recurrent):  # these look at vectors of their own width
+        fitted = lambda trunk: replace(trunk, output=12) if isinstance(trunk, Recurrent) else trunk
+        config = replace(config, encoder=fitted(config.encoder), more_encoders=tuple(map(fitted, config.more_encoders)))
+    try:
+        found = real(config)
+    except UsageError as refused:
+        assert "compares" in refused.what  # what copies compares vectors too
+        return
+    assert model_parts(config, Load()).size == found
+
+
+LADDER = {  # bentrevett/pytorch-seq2seq, vocabularies of 7,853 and 5,893 words
+    "lstm": 13_898_501,
+    "gru": 14_219_781,
+    "gru-attention": 20_518_405,
+    "conv": 37_351_173,
+}
+
+
+@pytest.mark.parametrize("step", LADDER)
+def test_the_models_of_the_ladder(step: str):
+    from regard import recipes
+
+    model = tomllib.loads(recipes.find(f"multi30k-ladder-{step}-de-en").read_text("utf-8"))["model"]
+    config = replace(structure(Model, {"kind": "translator", **model}), source_vocabulary=7853, target_vocabulary=5893)
+    assert model_parts(config, Load()).size == real(config) == LADDER[step]
+
+
+def test_a_recurrent_layer_by_the_formulas():
+    """LSTM 16 n d^2, GRU 12, RNN 4, biases apart; a step costs the same wherever it is."""
+    n, d = 13, 32
+    for cell, factor, size in (("lstm", 16, 8), ("gru", 12, 6), ("rnn", 4, 2)):
+        trunk = Recurrent(cell=cell, attention=NoAttention())
+        config = EncoderDecoder(d_model=d, encoder=trunk, decoder=trunk, source_vocabulary=7, target_vocabulary=7)
+        parts = {name.partition(".")[2]: part for name, _, part in model_parts(config, Load(source=n, target=n)).walk()}
+        layer, biases = parts["blocks.decoder.layer0"], size * d
+        assert layer.parameters == size * d * d + biases
+        assert layer.forward - 2 * biases * n == factor * n * d * d
+        assert layer.step == 2 * layer.parameters
+        assert layer.cache == (2 if cell == "lstm" else 1) * d * 4
+        assert not parts["blocks.encoder"].total("step")
+
+
+def test_one_glance_by_the_formulas():
+    """Additive: W_k once a source, W_q once a step; each pair costs a sum, a tanh, a product with v and one with the value."""
+    n, m, d, a = 13, 7, 32, 5
+    trunk = Recurrent(attention=Bahdanau(score=Additive(a)))
+    config = EncoderDecoder(d_model=d, encoder=trunk, decoder=trunk, tie="none", source_vocabulary=7, target_vocabulary=7)
+    cross = {name.partition(".")[2]: part for name, _, part in model_parts(config, Load(source=m, target=n)).walk()}["blocks.decoder.cross"]
+    assert cross.parameters == 2 * d * a + a
+    assert (cross.maps, cross.core) == (2 * d * a * (n + m), n * m * (4 * a + 2 * d))
+    assert (cross.step, cross.once) == (2 * d * a + m * (4 * a + 2 * d), 2 * d * a * m)
+    assert cross.cache == m * (a + d) * 4
+    assert cross.kernel.startswith("reference")
 
 
 def of_preset(name: str, load: Load | None = None, *, vocabulary: int = 0):

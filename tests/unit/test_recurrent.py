@@ -79,7 +79,7 @@ def batch_of(targets: list[list[int]]) -> PairBatch:
 def test_any_score_gathers_within_the_hull_of_the_values(score, kind, keys):
     model = model_of(Recurrent(), Recurrent(attention=kind(score=score, keys=keys))).double().train()
     batch = batch_of([[1, 4, 5], [1, 6, 0]])
-    values = model.decoder.glances[0].project(model.encode(batch.source)[0])[1]
+    values = model.decoder.glances.project(model.encode(batch.source))[0][1]
     with record(model, "decoder.0.cross.*") as seen:
         model.output(model(batch)).sum().backward()
     weights, found = torch.cat(seen["decoder.0.cross.weights"], 2), torch.cat(seen["decoder.0.cross.context"], 1)
@@ -91,11 +91,11 @@ def test_any_score_gathers_within_the_hull_of_the_values(score, kind, keys):
 
 def test_halves_of_the_states_are_keys_and_values():
     model = model_of(Recurrent(), Recurrent(attention=Bahdanau(score=Dot(), keys="split")))
-    (memory,), glance = model.encode(batch_of([[1], [1]]).source), model.decoder.glances[0]
+    (memory,), glance = model.encode(batch_of([[1], [1]]).source), model.decoder.glances.each[0]
     key, value = glance.project(memory)
     assert torch.equal(key[:, 0], memory.states[..., :4]) and torch.equal(value[:, 0], memory.states[..., 4:])
     query = torch.randn(2, 1, 8)
-    ask = lambda query: glance(query, key, value, keys=memory.tokens, memo={})
+    ask = lambda query: glance(query, key, value, keys=memory.tokens, memo={}, name="")
     torch.testing.assert_close(ask(query), ask(torch.cat([query[..., :4], torch.zeros(2, 1, 4)], -1)))
     assert (ask(query) - ask(-query)).abs().max() > 1e-3
 

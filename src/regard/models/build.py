@@ -16,6 +16,7 @@ from regard.nn.embed import TokenEmbedding, new_table
 from regard.nn.init import initialise
 from regard.nn.outputs import Vocabulary
 from regard.nn.trunk import Trunk
+from regard.nn.trunk_convolutional import Convolutional, ConvolutionalTrunk
 from regard.nn.trunk_recurrent import Recurrent, RecurrentDecoder, RecurrentEncoder
 from regard.nn.trunk_transformer import Transformer, TransformerTrunk
 
@@ -84,6 +85,8 @@ def trunk(config: TrunkConfig, d_model: int, *, causal: bool, memories: Sequence
             return (
                 RecurrentDecoder(config, d_model, memories=memories, name=name) if causal else RecurrentEncoder(config, d_model, name=name)
             )
+        case Convolutional():
+            return ConvolutionalTrunk(config, d_model, causal=causal, memories=memories, name=name)
         case Transformer():
             for encoder in memories:
                 if encoder.width != d_model:

@@ -8,10 +8,11 @@ from typing import ClassVar, Literal
 from regard.nn.copying import Copy, NoCopy
 from regard.nn.embed import Embedding
 from regard.nn.init import Init, Xavier
+from regard.nn.trunk_convolutional import Convolutional
 from regard.nn.trunk_recurrent import Recurrent
 from regard.nn.trunk_transformer import Transformer
 
-TrunkConfig = Transformer | Recurrent
+TrunkConfig = Transformer | Recurrent | Convolutional
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.errors import UsageError
-from regard.nn.attention.glance import Glance, Keys
+from regard.nn.attention.glance import Glances, Keys, Looked, recalled
 from regard.nn.attention.normalise import Normaliser, Softmax
 from regard.nn.attention.scores import Additive, Bilinear, Score
 from regard.nn.bridge import Bridge, ends, summary
@@ -120,28 +120,19 @@ class RecurrentDecoder(Trunk):
     """A step takes a word and the state, looks at the memories, and hands on what may follow."""
 
     packs = False
-    glances: Sequence[Glance]  # one for each memory, in an nn.ModuleList
 
     def __init__(self, config: Recurrent, d_model: int, *, memories: Sequence[Trunk] = (), name: str):
         super().__init__()
         if config.bidirectional:
             raise UsageError("it cannot read from the end what it has yet to write", where=name, do="set bidirectional = false")
         width, attention = config.width or d_model, config.attention
-        names = ["cross"] if len(memories) == 1 else [f"cross{i}" for i in range(len(memories))]
-        self.glances = nn.ModuleList()  # type: ignore[assignment]
-        if not isinstance(attention, NoAttention):
-            self.glances = nn.ModuleList(  # type: ignore[assignment]
-                Glance(
-                    attention.score,
-                    attention.normalise,
-                    keys=attention.keys,
-                    d_query=width,
-                    d_memory=memory.width,
-                    name=f"{name}.0.{cross}",
-                )
-                for cross, memory in zip(names, memories, strict=True)
+        self.glances = None
+        if memories and not isinstance(attention, NoAttention):
+            widths = [memory.width for memory in memories]
+            self.glances = Glances(
+                attention.score, attention.normalise, keys=attention.keys, d_query=width, d_memories=widths, name=f"model.{name}"
             )
-        gathered = sum(glance.width for glance in self.glances)
+        gathered = self.glances.width if self.glances is not None else 0
         self.join = None
         match attention:
             case NoAttention():
@@ -157,27 +148,26 @@ class RecurrentDecoder(Trunk):
         self.output = nn.Linear(d_out, config.output) if config.output else nn.Identity()
         self.config, self.name, self.memories = config, name, len(memories)
         self.width, self.forcing = config.output or d_out, config.forcing
-        if self.glances:
+        if self.glances is not None:
             self.heads, self.cross_maps = 1, (0,)
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View, state: State | None = None) -> Float[Tensor, "B T D"]:
         if state is None:
             rows, memories = Rows.of(view.own), tuple(apart(memory) for memory in view.memories)
             x_NLD = rows.take(x_BTD)
-            looked = [(*glance.project(memory), memory.tokens) for glance, memory in zip(self.glances, memories)]
+            looked = self.glances.project(memories) if self.glances is not None else []
             out_NLD, _ = self._through(x_NLD, self._first(memories, x_NLD), looked, view.memo, stops=None)
             return self._out(rows.put(out_NLD))
         (now,) = state.layers
         assert isinstance(now, Vectors)
-        kept = zip(state.cross[0] if self.glances else (), state.memory_tokens)
-        looked = [(fixed.key, fixed.value, tokens) for fixed, tokens in kept]
+        looked = recalled(state.cross[0], state.memory_tokens) if self.glances is not None else []
         if not now.now:  # there is no source
             now.begin(self._first((), x_BTD[:: now.beam]))
         out_RTD, now.now = self._through(x_BTD, now.now, looked, view.memo, stops=view.own.real)
         return self._out(out_RTD)
 
     def new_state(self, rows: int, capacity: int, *, beam: int = 1, device: torch.device | str = "cpu") -> State:
-        looks = 1 if self.glances else 0
+        looks = 0 if self.glances is None else 1
         return new_state(rows, capacity, layers=[Vectors(beam)], fixed=looks, memories=self.memories, beam=beam, device=device)
 
     def remember(self, state: State, memories: tuple[Memory, ...], slots: Tensor | None = None) -> None:
@@ -187,9 +177,8 @@ class RecurrentDecoder(Trunk):
         (vectors,) = state.layers
         assert isinstance(vectors, Vectors)
         vectors.begin(self._first(memories, memories[0].states), slots)
-        if self.glances:
-            for glance, fixed, memory in zip(self.glances, state.cross[0], memories, strict=True):
-                fixed.write(*glance.project(memory), slots)
+        if self.glances is not None:
+            self.glances.remember(state.cross[0], memories, slots)
 
     def draw(self, length: int) -> list[bool]:
         return (torch.rand(length) < self.forcing).tolist()
@@ -205,7 +194,7 @@ class RecurrentDecoder(Trunk):
         return first
 
     def _through(
-        self, x_RTD: Tensor, vectors: dict[str, Tensor], looked: list, memo: dict, *, stops: Bool[Tensor, "R T"] | None
+        self, x_RTD: Tensor, vectors: dict[str, Tensor], looked: Sequence[Looked], memo: dict, *, stops: Bool[Tensor, "R T"] | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Step by step where a step needs what the one before it made of the memory, or where rows may stop; else all at once."""
         alone = isinstance(self.config.attention, NoAttention) or ("fed" not in vectors and isinstance(self.config.attention, Luong))
@@ -220,7 +209,7 @@ class RecurrentDecoder(Trunk):
             vectors = after
         return torch.cat(pieces, 1), vectors
 
-    def _step(self, x_RTD: Tensor, vectors: dict[str, Tensor], looked: list, memo: dict) -> tuple[Tensor, dict[str, Tensor]]:
+    def _step(self, x_RTD: Tensor, vectors: dict[str, Tensor], looked: Sequence[Looked], memo: dict) -> tuple[Tensor, dict[str, Tensor]]:
         match self.config.attention:
             case NoAttention():
                 told = [vectors["told"][:, None].expand(-1, x_RTD.shape[1], -1).to(x_RTD.dtype)] if "told" in vectors else []
@@ -228,21 +217,20 @@ class RecurrentDecoder(Trunk):
                 return (torch.cat([s_RTD, *told, x_RTD], -1) if told else s_RTD), vectors | after
             case Bahdanau():
                 found = self._look(vectors["h"][:, -1:].to(x_RTD.dtype), looked, memo)
-                s_RTD, after = self.cells(torch.cat([x_RTD, *found], -1), vectors)
-                return torch.cat([s_RTD, *found, x_RTD], -1), after
+                s_RTD, after = self.cells(torch.cat([x_RTD, found], -1), vectors)
+                return torch.cat([s_RTD, found, x_RTD], -1), after
             case Luong():
                 fed = [vectors["fed"][:, None].to(x_RTD.dtype)] if "fed" in vectors else []
                 s_RTD, after = self.cells(torch.cat([x_RTD, *fed], -1), vectors)
                 assert self.join is not None
-                out_RTD = self.join(torch.cat([*self._look(s_RTD, looked, memo), s_RTD], -1)).tanh()
+                out_RTD = self.join(torch.cat([self._look(s_RTD, looked, memo), s_RTD], -1)).tanh()
                 return out_RTD, after | ({"fed": out_RTD[:, -1].to(vectors["fed"].dtype)} if fed else {})
 
-    def _look(self, query_RTD: Float[Tensor, "R T D"], looked: list, memo: dict) -> list[Tensor]:
-        """What is gathered from each memory."""
-        return [
-            tap(glance(query_RTD, key, value, keys=tokens, memo=memo), f"{glance.name}.context")
-            for glance, (key, value, tokens) in zip(self.glances, looked, strict=True)
-        ]
+    def _look(self, query_RTD: Float[Tensor, "R T D"], looked: Sequence[Looked], memo: dict) -> Float[Tensor, "R T E"]:
+        """What is gathered from the memories."""
+        if self.glances is None:
+            return query_RTD[..., :0]
+        return self.glances(query_RTD, looked, memo, name=f"{self.name}.0")
 
     def _out(self, out_BTD: Tensor) -> Tensor:
         return tap(self.output(F.dropout(out_BTD, self.config.dropout, self.training)), f"{self.name}.stream")

@@ -35,19 +35,21 @@ def parameters(config: Attention, d_model: int, shape: Heads) -> int:
     return maps + biases + score_parameters(config.score, shape) + bias_parameters(config.bias, shape)
 
 
-def score_parameters(score: Any, shape: Heads) -> int:
+def score_parameters(score: Any, shape: Heads, *, d_key: int = 0) -> int:
+    """`d_key`: of keys that are wider or narrower than queries."""
     heads, width = shape.heads, shape.width
+    d_key = d_key or width
     match score:
         case Dot() | ScaledDot() | Gaussian() | NegativeDistance():
             return 0
         case Bilinear():
-            return heads * width * width
+            return heads * width * d_key
         case Cosine():
             return 1 if score.learned else 0
         case Additive():
-            return heads * (2 * width * score.width + score.width * (2 if score.biased else 1))
+            return heads * ((width + d_key) * score.width + score.width * (2 if score.biased else 1))
         case _:
-            return counted(lambda: score.build(heads, width, width))
+            return counted(lambda: score.build(heads, width, d_key))
 
 
 def bias_parameters(bias: Any, shape: Heads) -> int:
@@ -126,15 +128,16 @@ class ScoreFlops:
     pair: float = 0.0
 
 
-def score_flops(score: Any, shape: Heads) -> ScoreFlops:
-    across = shape.heads * shape.width
+def score_flops(score: Any, shape: Heads, *, d_key: int = 0) -> ScoreFlops:
+    across, across_key = shape.heads * shape.width, shape.heads * (d_key or shape.width)
     match score:
         case Bilinear():
-            return ScoreFlops(query=2 * across * shape.width)
+            return ScoreFlops(query=2 * across * (d_key or shape.width))
         case Additive():
-            maps = 2 * across * score.width
             # the sum, the tanh and the product with v, for each hidden unit, in place of the product of query and key
-            return ScoreFlops(query=maps, key=maps, pair=4 * shape.heads * score.width - 2 * across)
+            return ScoreFlops(
+                query=2 * across * score.width, key=2 * across_key * score.width, pair=4 * shape.heads * score.width - 2 * across_key
+            )
         case _:
             return ScoreFlops()
 

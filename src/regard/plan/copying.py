@@ -9,21 +9,21 @@ from regard.plan.attention import Heads, score_flops, score_parameters
 from regard.plan.part import Load, Part
 
 
-def copying(config: Copy, width: int, load: Load) -> tuple[Part, ...]:
-    """What lies beside the vocabulary, between trunks of this width."""
+def copying(config: Copy, load: Load, *, d_memory: int, d_hidden: int, d_input: int) -> tuple[Part, ...]:
+    """What lies beside the vocabulary, between trunks of these widths."""
     places, pairs = load.batch * load.target, load.batch * load.target * load.source
     match config:
         case NoCopy():
             return ()
         case JointCopy():
-            shape = Heads(1, 1, width)
-            costs = score_flops(config.score, shape)
-            per_pair = 2 * width + costs.pair
+            shape = Heads(1, 1, d_hidden)
+            costs = score_flops(config.score, shape, d_key=d_memory)
+            per_pair = 2 * d_memory + costs.pair
             return (
                 Part(
                     "copy",
                     shape=f"({load.batch}, {load.target}, {load.source})",
-                    parameters=score_parameters(config.score, shape),
+                    parameters=score_parameters(config.score, shape, d_key=d_memory),
                     maps=places * costs.query + load.batch * load.source * costs.key,
                     core=pairs * per_pair,
                     step=costs.query + load.source * per_pair,
@@ -32,20 +32,20 @@ def copying(config: Copy, width: int, load: Load) -> tuple[Part, ...]:
                 ),
             )
         case PointerGenerator():
-            hidden, gate = config.width, 3 * width + 1
-            maps = 2 * width * hidden
-            per_pair = 2 * hidden + 2 * width + (2 * hidden if config.coverage else 0)
+            hidden, gate = config.width, d_memory + d_hidden + d_input + 1
+            asking, giving = 2 * d_hidden * hidden, 2 * d_memory * hidden
+            per_pair = 2 * hidden + 2 * d_memory + (2 * hidden if config.coverage else 0)
             return (
                 Part(
                     "copy",
                     shape=f"({load.batch}, {load.target}, {load.source})",
-                    parameters=2 * width * hidden + 2 * hidden + (hidden if config.coverage else 0) + gate,
-                    maps=places * (maps + 2 * gate) + load.batch * load.source * maps,
+                    parameters=(d_memory + d_hidden) * hidden + 2 * hidden + (hidden if config.coverage else 0) + gate,
+                    maps=places * (asking + 2 * gate) + load.batch * load.source * giving,
                     core=pairs * per_pair,
-                    step=maps + 2 * gate + load.source * per_pair,
-                    once=load.source * maps,
+                    step=asking + 2 * gate + load.source * per_pair,
+                    once=load.source * giving,
                     kept=pairs * hidden * load.width,
-                    cache=load.source * (hidden + width) * load.width,
+                    cache=load.source * (hidden + d_memory) * load.width,
                     note=f"a gate, additive attention of {hidden}" + (", coverage" if config.coverage else ""),
                 ),
             )

@@ -11,7 +11,7 @@ from regard.nn.embed import Embedding
 from regard.nn.positions import Learned, NoPositions, Sinusoid
 from regard.plan.copying import copying
 from regard.plan.part import Load, Part
-from regard.plan.trunks import norm, trunk
+from regard.plan.trunks import handed, norm, trunk, width_out
 
 
 def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
@@ -25,6 +25,9 @@ def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
 
 def encoder_decoder(config: EncoderDecoder, load: Load, *, tokenisation: str) -> Part:
     width, tied = config.d_model, config.tie
+    encoders = (config.encoder, *config.more_encoders)
+    memories = [handed(encoder, width) for encoder in encoders]
+    out = width_out(config.decoder, width, memories)
     sides = (
         table("source", config.source_vocabulary, width, config.embedding, load, length=load.source),
         table("target", config.target_vocabulary, width, config.embedding, load, length=load.target, shared="source" * (tied == "all")),
@@ -32,12 +35,12 @@ def encoder_decoder(config: EncoderDecoder, load: Load, *, tokenisation: str) ->
     blocks = Part(
         "blocks",
         parts=(
-            trunk(config.encoder, width, load, name="encoder", causal=False, decodes=False),
-            trunk(config.decoder, width, load, name="decoder", causal=True, memories=1, decodes=True),
+            *(trunk(one, width, load, name=f"encoder{number or ''}", causal=False, decodes=False) for number, one in enumerate(encoders)),
+            trunk(config.decoder, width, load, name="decoder", causal=True, memories=memories, decodes=True),
         ),
     )
-    end = vocabulary(config.target_vocabulary, width, load, bias=config.output_bias, shared="target" if tied != "none" else "")
-    end = replace(end, parts=copying(config.copy, width, load))
+    end = vocabulary(config.target_vocabulary, out, load, bias=config.output_bias, shared="target" if tied != "none" else "")
+    end = replace(end, parts=copying(config.copy, load, d_memory=memories[0].width, d_hidden=out, d_input=width))
     words = f"{config.source_vocabulary:,} pieces" + (f" and {config.target_vocabulary:,}" if tied != "all" else ", shared")
     return Part(
         "translator",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from regard.nn.feedforward import FeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, NoNorm, RmsNorm
+from regard.nn.trunk_convolutional import Convolutional
+from regard.nn.trunk_recurrent import Recurrent
 from regard.nn.trunk_transformer import Transformer
+from regard.plan import recurrent
 from regard.plan.attention import Heads, attention
+from regard.plan.convolutional import convolutional
+from regard.plan.glance import Handed
 from regard.plan.part import Load, Part
 
 
@@ -76,10 +82,28 @@ def transformer(config: Transformer, d_model: int, load: Load, *, name: str, cau
     return Part(name, parts=(block, *end))
 
 
-def trunk(config: Any, d_model: int, load: Load, *, name: str, causal: bool, memories: int = 0, decodes: bool) -> Part:
+def trunk(config: Any, d_model: int, load: Load, *, name: str, causal: bool, memories: Sequence[Handed] = (), decodes: bool) -> Part:
     """Any trunk, by its kind."""
     match config:
         case Transformer():
-            return transformer(config, d_model, load, name=name, causal=causal, memories=memories, decodes=decodes)
+            return transformer(config, d_model, load, name=name, causal=causal, memories=len(memories), decodes=decodes)
+        case Recurrent() if causal:
+            return recurrent.decoder(config, d_model, load, name=name, memories=memories)
+        case Recurrent():
+            return recurrent.encoder(config, d_model, load, name=name)
+        case Convolutional():
+            return convolutional(config, d_model, load, name=name, memories=memories, decodes=decodes)
         case _:
             raise NotImplementedError(config)
+
+
+def handed(config: Any, d_model: int) -> Handed:
+    """What an encoder of any kind hands on."""
+    return recurrent.handed(config, d_model) if isinstance(config, Recurrent) else Handed(d_model, d_model)
+
+
+def width_out(config: Any, d_model: int, memories: Sequence[Handed]) -> int:
+    """The width of what a decoder of any kind hands to the output."""
+    if not isinstance(config, Recurrent):
+        return d_model
+    return config.output or recurrent.widths(config, d_model, memories)[1]

@@ -8,9 +8,9 @@ import torch
 
 from regard.errors import UsageError
 from regard.nn.attention.biases import Asks, NoBias
-from regard.nn.attention.normalise import Softmax
+from regard.nn.attention.normalise import Normaliser, Softmax
 from regard.nn.attention.patterns import EVERYWHERE, PAST, Band, Full, Predicate, together
-from regard.nn.attention.scores import ScaledDot
+from regard.nn.attention.scores import Pairwise, Product, ScaledDot
 
 Kernel = Literal["reference", "sdpa", "gathered", "flex", "varlen"]
 FULL, SCALED, NO_BIAS, SOFTMAX = Full(), ScaledDot(), NoBias(), Softmax()
@@ -37,7 +37,13 @@ class Need(NamedTuple):
     watched: bool = False  # the weights are asked for
 
     @staticmethod
-    def of(pattern: Predicate | tuple[Predicate, ...] = FULL, *, score=SCALED, bias=NO_BIAS, normalise=SOFTMAX) -> Need:
+    def of(
+        pattern: Predicate | tuple[Predicate, ...] = FULL,
+        *,
+        score: Product | Pairwise = SCALED,
+        bias=NO_BIAS,
+        normalise: Normaliser = SOFTMAX,
+    ) -> Need:
         """The need of these axes, configurations or what they build; `_replace` the facts that one knows."""
         return Need(score.product, score.widens, normalise.kind == "softmax", bias.asks, together(pattern).band)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -11,6 +13,7 @@ from regard.errors import UsageError
 from regard.nn.attention.attend import attend
 from regard.nn.attention.normalise import Normaliser
 from regard.nn.attention.scores import Score
+from regard.nn.cache import Fixed
 from regard.nn.tap import tap, watched
 from regard.nn.view import Memory, Tokens
 
@@ -26,7 +29,7 @@ class Glance(nn.Module):
     def __init__(self, score: Score, normalise: Normaliser, *, keys: Keys, d_query: int, d_memory: int, name: str):
         super().__init__()
         self.keys: Keys = keys
-        self.normalise, self.name = normalise, name
+        self.normalise = normalise
         if keys == "split":
             if d_query % 2 or d_memory % 2:
                 raise UsageError(f"vectors of {d_query} and {d_memory} numbers have no halves", where=name, do="choose even widths")
@@ -58,14 +61,16 @@ class Glance(nn.Module):
                 key_BSE, value_BSE = self.key(memory.states), self.value(memory.gathered)
         return self.score.prepare(key_BSE[:, None]), value_BSE[:, None]
 
-    def forward(self, query_RTD: Float[Tensor, "R T D"], key: Tensor, value: Tensor, *, keys: Tokens, memo: dict) -> Float[Tensor, "R T E"]:
+    def forward(
+        self, query_RTD: Float[Tensor, "R T D"], key: Tensor, value: Tensor, *, keys: Tokens, memo: dict, name: str
+    ) -> Float[Tensor, "R T E"]:
         """Rows that share a source ask together, as one longer query."""
         rows, time = query_RTD.shape[:2]
         if self.keys == "split":
             query_RTD = query_RTD.chunk(2, -1)[0]
         elif self.keys == "projected":
             query_RTD = self.query(query_RTD)
-        weights = f"{self.name}.weights"
+        weights = f"{name}.weights"
         out_B1TE = attend(
             query_RTD.reshape(len(key), 1, -1, query_RTD.shape[-1]),
             key.to(query_RTD.dtype),
@@ -76,4 +81,41 @@ class Glance(nn.Module):
             memo=memo,
             see=(lambda x: tap(x, weights)) if watched(weights) else None,
         )
-        return out_B1TE.reshape(rows, time, -1)
+        return tap(out_B1TE.reshape(rows, time, -1), f"{name}.context")
+
+
+Looked = tuple[Tensor, Tensor, Tokens]  # keys, values and the facts of one memory
+
+
+class Glances(nn.Module):
+    """A glance at each memory; what they gather stands side by side."""
+
+    each: Sequence[Glance]  # in an nn.ModuleList
+
+    def __init__(self, score: Score, normalise: Normaliser, *, keys: Keys, d_query: int, d_memories: Sequence[int], name: str):
+        super().__init__()
+        self.each = nn.ModuleList(  # type: ignore[assignment]
+            Glance(score, normalise, keys=keys, d_query=d_query, d_memory=width, name=name) for width in d_memories
+        )
+        self.width = sum(glance.width for glance in self.each)
+
+    def project(self, memories: Sequence[Memory]) -> list[Looked]:
+        return [(*glance.project(memory), memory.tokens) for glance, memory in zip(self.each, memories, strict=True)]
+
+    def remember(self, kept: Sequence[Fixed], memories: Sequence[Memory], slots: Tensor | None) -> None:
+        """Leave keys and values in the caches of one layer."""
+        for fixed, (key, value, _) in zip(kept, self.project(memories), strict=True):
+            fixed.write(key, value, slots)
+
+    def forward(self, query_RTD: Float[Tensor, "R T D"], looked: Sequence[Looked], memo: dict, *, name: str) -> Float[Tensor, "R T E"]:
+        """`name` is the layer's; the taps are NAME.cross.weights, or cross0, cross1, ... where there are several memories."""
+        found = [query_RTD.new_zeros(*query_RTD.shape[:2], 0)]
+        for number, (glance, (key, value, tokens)) in enumerate(zip(self.each, looked, strict=True)):
+            called = f"{name}.cross{number if len(looked) > 1 else ''}"
+            found.append(glance(query_RTD, key, value, keys=tokens, memo=memo, name=called))
+        return torch.cat(found, -1)
+
+
+def recalled(kept: Sequence[Fixed], facts: Sequence[Tokens]) -> list[Looked]:
+    """What `remember` left in the caches of one layer."""
+    return [(fixed.key, fixed.value, tokens) for fixed, tokens in zip(kept, facts, strict=True)]
