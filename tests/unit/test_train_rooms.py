@@ -280,12 +280,12 @@ def test_every_micro_batch_step_and_rank_has_its_own_dropout():
 def test_r_drop_goes_twice_only_while_training():
     own = toy.learner(dropout=0.5, loss=CrossEntropy(r_drop=5.0))
     calls = []
-    own.model.register_forward_hook(lambda *_: calls.append(1))
+    own.model.register_forward_hook(lambda model, given, out: calls.append(len(given[0].pairs)))
     own.step([toy.packed([1, 2])], step=1, updates=0, factor=1.0)
-    assert len(calls) == 2
+    assert calls == [4]  # both pairs, twice, in one pass
     own.objective.eval()
     own.objective(toy.packed([1, 2]))
-    assert len(calls) == 3
+    assert calls == [4, 2]
 
 
 def test_precision_is_timed_and_nothing_is_learned():

@@ -82,7 +82,8 @@ class Tokens:
     def twice(self) -> Tokens:
         """All documents once more: behind one another in a packed row, rows under one another otherwise."""
         if self.spans is None:
-            return Tokens(*(torch.cat([fact, fact]) for fact in (self.positions, self.documents, self.real)))
+            positions, documents, real = (torch.cat([fact, fact]) for fact in (self.positions, self.documents, self.real))
+            return Tokens(positions, documents, real)
         documents = torch.cat([self.documents, self.documents + len(self.spans.gather)], 1)
         return Tokens(self.positions.repeat(1, 2), documents, self.real.repeat(1, 2), self.spans.twice())
 
