@@ -46,6 +46,9 @@ CASES = {  # `run` is a run folder; the other files and folders are made in `ben
     "no end": Case("train endless.toml", USAGE, "train: nothing says when the run is over; set steps, epochs, seconds or patience"),
     "negative number": Case("train fine.toml --train.steps -3", USAGE, "train: steps = -3 makes no sense; take 0 or more"),
     "nothing to accumulate": Case("train fine.toml --train.accumulate 0", USAGE, "train: accumulate = 0 makes no sense; take 1 or more"),
+    "dropout of more than all": Case(
+        "train fine.toml --model.encoder.dropout 1.5", USAGE, "model: no such model can be built: dropout probability*; look at its sizes *"
+    ),
     "unknown metric": Case(
         "train metric.toml", USAGE, 'metric.toml: metrics[0] cannot be the string "blau"; did you mean bleu? (known: *)'
     ),

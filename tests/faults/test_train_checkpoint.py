@@ -21,6 +21,7 @@ from regard.models.tensors import read_tensors, restore, state_of, written
 from regard.train.checkpoint import Checkpoints, Origin, Snapshot, read
 from regard.train.progress import Progress
 
+TORTURE = bool(os.environ.get("REGARD_TORTURE"))
 FAULTS = [errno.ENOSPC, errno.EIO, errno.EACCES, errno.EDQUOT, errno.EFBIG]
 
 
@@ -190,7 +191,7 @@ def test_rot_is_found_named_and_stepped_over(tmp_path, name):
     kept.save(snapshot(2))
     path = place / "step-2" / name
     good, chance = path.read_bytes(), random.Random(7)
-    for round_ in range(60):
+    for round_ in range(2500 if TORTURE else 60):
         path.write_bytes(rotten(good, chance, round_ % 4))
         said.clear()
         loaded = kept.load()
@@ -341,7 +342,7 @@ while True:
 
 def test_death_while_saving_loses_at_most_that_save(tmp_path):
     """A handful of kills at random moments; `make torture` does hundreds."""
-    chance, kills = random.Random(3), int(os.environ.get("REGARD_KILLS", "6"))
+    chance, kills = random.Random(3), 500 if TORTURE else 6
     command = [sys.executable, "-c", SAVE_FOR_EVER, str(tmp_path), str(Path(__file__).parent)]
     for _ in range(kills):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())

@@ -15,7 +15,7 @@ from regard.errors import Interrupted
 from regard.train.checkpoint import Checkpoints
 from regard.train.loop import train
 from regard.train.parallel import join
-from regard.train.signals import Signals
+from regard.train.signals import KINDS, Signals
 
 
 def signalled(folder, where, kind):
@@ -51,18 +51,20 @@ def signalled(folder, where, kind):
         train(run)
 
 
-@pytest.mark.parametrize(
-    ("where", "kind", "step"),
-    [
-        ("preparation", signal.SIGTERM, 0),
-        ("start-up", signal.SIGUSR1, 0),
-        ("warm-up", signal.SIGTERM, 1),
-        ("step", signal.SIGINT, 5),
-        ("evaluate", signal.SIGTERM, 5),
-        ("decode", signal.SIGUSR1, 5),
-        ("save", signal.SIGTERM, 4),
-    ],
-)
+PLACES = [
+    ("preparation", signal.SIGTERM, 0),
+    ("start-up", signal.SIGUSR1, 0),
+    ("warm-up", signal.SIGTERM, 1),
+    ("step", signal.SIGINT, 5),
+    ("evaluate", signal.SIGTERM, 5),
+    ("decode", signal.SIGUSR1, 5),
+    ("save", signal.SIGTERM, 4),
+]
+if os.environ.get("REGARD_TORTURE"):
+    PLACES = [(where, kind, step) for where, _, step in PLACES for kind in KINDS for _ in range(5)]
+
+
+@pytest.mark.parametrize(("where", "kind", "step"), PLACES)
 def test_saved_and_75(tmp_path, where, kind, step):
     (run,) = toy.forked(lambda: signalled(tmp_path, where, kind))
     assert run.code == 75, run.error

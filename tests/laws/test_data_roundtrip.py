@@ -1,5 +1,6 @@
 """decode(encode(text)) == text for every lossless kind, whatever the text; marks never come out of it."""
 
+import os
 from functools import cache
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from regard.data.tokenise import Bpe, Byte, Character, Tokenizer, Unigram, train_tokenizer
 
+TORTURE = bool(os.environ.get("REGARD_TORTURE"))
 TEXT = ["the quick brown fox jumps over the lazy dog", "größe und straße", "▁ already  a sign", "one  two   three", "e\u0301 combining"] * 9
 CONFIGS = {
     "unigram": Unigram(size=340, tags=("<2de>", "<x>")),
@@ -55,7 +57,7 @@ texts = st.lists(st.one_of(st.text(characters, max_size=9), odd, st.sampled_from
 @example(text=" leading and trailing ")
 @example(text="<2de> a tag <2de>  and after")
 @example(text="")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100_000 if TORTURE else 300, deadline=None)
 def test_any_text_comes_back(kind, text):
     ids = tokenizer(kind).encode(text)
     assert tokenizer(kind).decode(ids) == text
@@ -64,7 +66,7 @@ def test_any_text_comes_back(kind, text):
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @given(text=texts, seed=st.integers(0, 9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30_000 if TORTURE else 100, deadline=None)
 def test_drawn_spellings_come_back_too(kind, text, seed):
     vocabulary = tokenizer(kind).vocabulary
     for word in text.replace("▁", "").split(" "):

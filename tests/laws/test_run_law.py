@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 from pathlib import Path
 
@@ -109,6 +110,11 @@ PLACES += [
     ("after the edge",),
 ]
 PLACES += [(5, 9), (20, 22, 27)]  # stopped again within the same epoch
+if os.environ.get("REGARD_TORTURE"):  # every micro-batch, and two hundred runs that are stopped again and again
+    PLACES += [(n,) for n in range(1, 49) if (n,) not in PLACES]
+    for seed in range(200):
+        chance = random.Random(seed)
+        PLACES.append(tuple(2 * step - chance.randrange(2) for step in sorted(chance.sample(range(1, 25), 2 + seed % 4))))
 
 
 @pytest.mark.parametrize("places", PLACES, ids=str)

@@ -23,11 +23,16 @@ from regard.nn.trunk_transformer import Transformer, TransformerTrunk
 
 def build(config: Model) -> nn.Module:
     """A model with fresh parameters, drawn from torch's generator."""
-    match config:
-        case EncoderDecoder():
-            return translator(config)
-        case _:
-            assert_never(config)
+    try:
+        match config:
+            case EncoderDecoder():
+                return translator(config)
+            case _:
+                assert_never(config)
+    except (ValueError, ArithmeticError, RuntimeError) as error:  # torch's own words for a size of 0 or a dropout of 2
+        if "alloc" in str(error):  # it only is too large
+            raise
+        raise UsageError(f"no such model can be built: {error}", where="model", do="look at its sizes and shares") from error
 
 
 def translator(config: EncoderDecoder) -> Translator:

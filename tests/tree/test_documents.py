@@ -1,0 +1,94 @@
+"""What the pages say of the tree is true of it: every test, file, name and command in backquotes is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE, TESTS, DOCS = ROOT / "src" / "regard", ROOT / "tests", ROOT / "docs"
+TEST = re.compile(r"(test_\w+\.py)::(test_\w+)")
+
+
+def quoted(page: Path) -> list[str]:
+    """What stands in backquotes, outside code blocks."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+def functions(path: Path) -> set[str]:
+    return {node.name for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)}
+
+
+def missing_tests(spans: list[str]) -> Iterator[str]:
+    """The tests that are named and not there."""
+    for span in spans:
+        if not (named := TEST.fullmatch(span)):
+            if span.startswith("test_"):
+                yield f"{span} is no file.py::test"
+            continue
+        files = list(TESTS.rglob(named[1]))
+        if len(files) != 1 or named[2] not in functions(files[0]):
+            yield span
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_every_test_that_a_page_names_is_there(page: Path):
+    assert not list(missing_tests(quoted(page)))
+
+
+def test_a_test_that_is_not_there_is_missed():
+    spans = ["test_documents.py::test_a_test_that_is_not_there_is_missed", "test_documents.py::test_none", "test_no.py::test_x", "test_x"]
+    assert list(missing_tests(spans)) == ["test_documents.py::test_none", "test_no.py::test_x", "test_x is no file.py::test"]
+
+
+def test_each_row_of_the_table_of_faults_has_its_test():
+    rows = [line for line in (DOCS / "faults.md").read_text("utf-8").splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if not row.startswith("| fault")]
+    assert len(rows) > 40
+    for row in rows:
+        fault, promise, tests, often = row.strip("| ").split(" | ")
+        assert fault and promise and TEST.search(tests) and often, row
+
+
+def test_the_long_form_is_longer():
+    """What docs/faults.md says of `make torture` is not only said: the tests that it gives two numbers look at the switch."""
+    for row in (DOCS / "faults.md").read_text("utf-8").splitlines():
+        cells = row.strip("| ").split(" | ")
+        if len(cells) == 4 and re.search(r"\d / [\d,]+", cells[3]):
+            (path,) = TESTS.rglob(TEST.findall(cells[2])[0][0])
+            assert "REGARD_TORTURE" in path.read_text("utf-8"), row
+    assert "REGARD_TORTURE=1" in (ROOT / "Makefile").read_text("utf-8")
+
+
+def unparsed(spans: list[str]) -> Iterator[str]:
+    """The commands in the text that the real command line would not understand."""
+    from regard.cli import VERBS, apart, parser
+
+    for span in spans:
+        words = shlex.split(span)
+        if words[:1] != ["regard"] or words[1:2] in (["VERB"], []):
+            continue
+        try:
+            assert words[1] in VERBS or words[1].startswith("--")
+            parser(words[1]).parse_args(apart(words[1:])[0])
+        except (SystemExit, AssertionError) as stop:
+            if getattr(stop, "code", 2):
+                yield span
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_every_command_in_the_text_of_a_page_is_understood(page: Path):
+    assert not list(unparsed([span for span in quoted(page) if span.startswith("regard ")]))
+
+
+def test_a_command_that_is_none_is_missed():
+    assert list(unparsed(["regard nosuch", "regard translate m f", "regard look --nosuch", "regard"])) == [
+        "regard nosuch",
+        "regard look --nosuch",
+    ]
