@@ -167,6 +167,28 @@ def test_prefill_and_steps_equal_the_whole(variant, positions):
 
 
 @pytest.mark.parametrize("variant", ["paper", *OTHERS])
+@pytest.mark.parametrize("left", [0, 1])
+def test_rows_go_on_from_prefixes_of_their_own_lengths(variant, left):
+    """Padding in a prefill leaves nothing behind."""
+    model = model_of(variant)
+    batch = batch_of(SOURCES, TARGETS)
+    state = model.new_state(3, 11)
+    model.admit(state, batch.source)
+    ids, whole = batch.target.ids, model.output(model(batch))
+    if left:
+        begun = torch.tensor([[0, 0, 1], ids[1, :3].tolist(), [0, *ids[2, :2].tolist()]])
+        prefix = Side(begun, Tokens.padded(begun != 0))
+    else:
+        prefix = padded([[1], ids[1, :3].tolist(), ids[2, :2].tolist()])
+    model.step(prefix.ids, prefix.tokens, state, longest=3)
+    places = torch.tensor([[1], [3], [2]])
+    facts = Tokens(places, torch.zeros_like(places), torch.tensor([[True], [True], [False]]))  # the last row has ended
+    hidden = model.step(ids.gather(1, places), facts, state, longest=4)
+    for row in range(2):
+        torch.testing.assert_close(model.output(hidden)[row, 0], whole[row, places[row, 0]], atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("variant", ["paper", *OTHERS])
 def test_reorder_trim_and_beam_rows(variant):
     model = model_of(variant)
     source = padded(SOURCES[:2])

@@ -100,6 +100,17 @@ def test_halves_of_the_states_are_keys_and_values():
     assert (ask(query) - ask(-query)).abs().max() > 1e-3
 
 
+def test_it_is_the_top_layer_that_looks():
+    model = model_of(Recurrent(), Recurrent(layers=2, attention=Bahdanau(score=Dot()))).double()
+    batch = batch_of([[1], [1]])
+    (memory,) = model.encode(batch.source)
+    first = {"h": torch.randn(2, 2, 8, dtype=torch.double)}
+    looked = model.decoder.glances.project((memory,))
+    out, _ = model.decoder._step(torch.zeros(2, 1, 8, dtype=torch.double), first, looked, {})
+    scores = (memory.states @ first["h"][:, 1, :, None]).squeeze(2).masked_fill(~memory.tokens.real, -torch.inf)
+    torch.testing.assert_close(out[:, 0, 8:16], (scores.softmax(1)[:, None] @ memory.states)[:, 0])
+
+
 def test_the_bridge_matches_layers_from_the_top():
     model = model_of(Recurrent(cell="lstm", layers=2), Recurrent(cell="lstm", layers=3, attention=NoAttention()))
     memories = model.encode(batch_of([[1], [1]]).source)

@@ -90,6 +90,8 @@ def opener(model: Translator, *, heads: Sequence[tuple[int, int]] = ()) -> OpenS
     chosen = tuple(heads) or tuple((layer, head) for head in range(model.decoder.heads))
 
     def open_stepper(*, slots: int, beam: int, capacity: int, attention: bool) -> TranslatorStepper:
+        if attention and not chosen:
+            raise UsageError("the decoder has no attention to the source", do="ask without alignment, and without a penalty for coverage")
         return TranslatorStepper(model, slots=slots, beam=beam, capacity=capacity, heads=chosen if attention else ())
 
     return open_stepper
