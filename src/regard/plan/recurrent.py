@@ -10,6 +10,11 @@ from regard.plan.glance import Handed, gathered, glance
 from regard.plan.part import Load, Part
 
 GATES: dict[Cell, int] = {"rnn": 1, "gru": 3, "lstm": 4}
+KEPT: dict[Cell, int] = {
+    "rnn": 2,
+    "gru": 7,
+    "lstm": 18,
+}  # numbers a unit and word for the backward pass, as torch's CPU cells were seen to keep
 
 
 def linear(name: str, d_in: int, d_out: int, load: Load, *, length: int, bias: bool = True, decodes: bool) -> Part:
@@ -40,7 +45,7 @@ def cells(config: Recurrent, d_in: int, width: int, load: Load, *, decodes: bool
                 maps=2 * (size - along) * load.batch * length,
                 core=2 * along * load.batch * length,
                 step=2 * size if decodes else 0.0,
-                kept=load.batch * length * (inward + ways * (gates + len(vectors_of(config.cell))) * width) * load.width,
+                kept=load.batch * length * (inward + ways * KEPT[config.cell] * width) * load.width,
                 cache=len(vectors_of(config.cell)) * width * load.width if decodes else 0.0,
                 note=f"{inward} -> {width}, {config.cell}" + (", from both sides" if ways == 2 else ""),
             )

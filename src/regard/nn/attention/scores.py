@@ -202,7 +202,7 @@ class BilinearScore(nn.Module, Product):
         _xavier(self.weight_HQK)
 
     def basis(self, query, key):
-        return query @ self.weight_HQK.to(query.dtype), key
+        return _mapped(query, self.weight_HQK), key
 
     def scale(self, width):
         return self.weight_HQK.shape[2] ** -0.5 if self.config.scaled else 1.0
@@ -248,7 +248,7 @@ class AdditiveScore(nn.Module, Pairwise):
         return self.prepared.pairwise(query, self.prepare(key))
 
     def prepare(self, key):
-        return key @ self.key_HEA.to(key.dtype)
+        return _mapped(key, self.key_HEA)
 
     @property
     def prepared(self):
@@ -265,9 +265,14 @@ class _AdditivePrepared(Pairwise):
 
     def pairwise(self, query, key):
         dtype, bias_HA = query.dtype, self.score.bias_HA
-        left, right = (query @ self.score.query_HEA.to(dtype)).unsqueeze(3), key.unsqueeze(2)
+        left, right = _mapped(query, self.score.query_HEA).unsqueeze(3), key.unsqueeze(2)
         hidden_BHTSA = left + right if bias_HA is None else left + right + bias_HA.to(dtype)[:, None, None]
         return torch.einsum("bhtsa,ha->bhts", hidden_BHTSA.tanh(), self.score.vector_HA.to(dtype))
+
+
+def _mapped(vectors: Float[Tensor, "B H T I"], weight_HIO: Float[Tensor, "H I O"]) -> Float[Tensor, "B H T O"]:
+    """Each head's vectors through its own matrix: one product a head, where `@` would make one, and a gradient, for each row too."""
+    return torch.einsum("bhti,hio->bhto", vectors, weight_HIO.to(vectors.dtype))
 
 
 def _directions(vectors: Tensor) -> Tensor:
