@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regard import recipes
 from regard.config.toml import dumps, load, structure, unstructure
+from regard.models.presets import PRESETS
+from regard.run import Run, read_run
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,14 @@ def test_load_of_dump_is_the_same(file: Path, config: Everything):
     back = load(Everything, file)
     assert back == config
     assert dumps(back) == dumps(config)  # and types too: 1 and 1.0 and true are equal to Python, not in TOML
+
+
+@pytest.mark.parametrize("name", [name for name, _ in recipes.listed()])
+@pytest.mark.parametrize("preset", ["", *PRESETS])
+def test_runs_too(file: Path, name: str, preset: str):
+    run = read_run(recipes.find(name), flags={"preset": preset} if preset else {})
+    file.write_bytes(dumps(run).encode("utf-8"))
+    assert load(Run, file) == run
 
 
 @settings(max_examples=100, deadline=None)

@@ -13,7 +13,7 @@ from regard.nn.attention.biases import ALiBi, T5Buckets
 from regard.nn.attention.multihead import Attention
 from regard.nn.attention.normalise import Sparsemax
 from regard.nn.attention.patterns import Window
-from regard.nn.attention.scores import Additive, Bilinear, Cosine, Gaussian
+from regard.nn.attention.scores import Additive, Bilinear, Cosine, Gaussian, ScaledDot
 from regard.nn.embed import Embedding
 from regard.nn.feedforward import FeedForward
 from regard.nn.positions import Learned, NoPositions, Rotary, Sinusoid
@@ -147,6 +147,20 @@ def test_packed_gradients_equal_padded_gradients(variant):
         gradients.append({name: p.grad for name, p in model.named_parameters()})
     for name, gradient in gradients[0].items():
         torch.testing.assert_close(gradients[1][name], gradient, atol=1e-9, rtol=0, msg=name)
+
+
+@pytest.mark.parametrize("score", [ScaledDot(), Bilinear(), Gaussian()], ids=lambda score: score.kind)
+@pytest.mark.parametrize("kernel", ["sdpa", "gathered"])
+def test_the_kernel_changes_neither_scores_nor_gradients(kernel, score):
+    found = []
+    for chosen in ("reference", kernel):
+        slot = Attention(score=score, kernel=chosen)
+        model, batch = model_of(own=slot, cross=slot), batch_of(SOURCES, TARGETS, packed)
+        scores = model.output(model(batch))
+        scores.logsumexp(-1).sum().backward()
+        found.append({"scores": scores.detach(), **{name: p.grad for name, p in model.named_parameters()}})
+    for name, ours in found[0].items():
+        torch.testing.assert_close(found[1][name], ours, atol=1e-9, rtol=0, msg=name)
 
 
 @pytest.mark.parametrize(

@@ -47,15 +47,14 @@ class Sight:
 
     def remember(self, what: str, make: Callable[[], Made]) -> Made:
         """What `make` makes, made once for each memo, pair of sides and pattern."""
-        if self.memo is None:
+        if (
+            self.memo is None or torch.compiler.is_compiling()
+        ):  # a compiled graph shares equal terms by itself; lengths in a key would pin them
             return make()
         key = (what, self.queries, self.keys, self.pattern, self.lengths, self.heads)
-        if key in self.memo:
-            return self.memo[key]
-        made = make()
-        if not torch.compiler.is_compiling():  # a compiled graph shares equal terms by itself, and hands no objects out
-            self.memo[key] = made
-        return made
+        if key not in self.memo:
+            self.memo[key] = make()
+        return self.memo[key]
 
     def tokens(self) -> tuple[Tokens, Tokens]:
         """The facts of both sides, the plain ones written out."""
