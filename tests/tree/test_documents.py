@@ -92,3 +92,50 @@ def test_a_command_that_is_none_is_missed():
         "regard nosuch",
         "regard look --nosuch",
     ]
+
+
+def defined() -> tuple[set[str], dict[str, set[str]]]:
+    """Every name that the package defines or spells as a literal, and the methods and fields of each class."""
+    names, classes = {path.stem for path in SOURCE.rglob("*.py")}, {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.ClassDef(name=name, body=body):
+                    own = {one.name for one in body if isinstance(one, ast.FunctionDef)}
+                    own |= {one.target.id for one in body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}
+                    classes.setdefault(name, set()).update(own)
+                    names |= own | {name}
+                case ast.FunctionDef(name=name):
+                    names.add(name)
+                case ast.arg(arg=name) | ast.Name(id=name):
+                    names.add(name)
+                case ast.Constant(value=str() as word):
+                    names.add(word)
+    return names, classes
+
+
+def untrue(spans: list[str]) -> Iterator[str]:
+    """Paths that are not there, names that nothing has, methods that a class does not have."""
+    names, classes = defined()
+    for span in spans:
+        if re.fullmatch(r"[\w/]+\.py", span):
+            if not (SOURCE / span).is_file():
+                yield span
+        elif re.fullmatch(r"[A-Z_]\w+\.\w+", span):
+            owner, name = span.split(".")
+            if name not in classes.get(owner, ()):
+                yield span
+        elif re.fullmatch(r"[A-Za-z_]\w+", span) and span not in names:
+            yield span
+
+
+@pytest.mark.parametrize("name", ["tour.md"])
+def test_every_path_and_name_of_a_page_is_there(name: str):
+    spans = quoted(DOCS / name)
+    assert len([span for span in spans if span.endswith(".py")]) > 20
+    assert not list(untrue(spans))
+
+
+def test_a_name_that_is_not_there_is_missed():
+    spans = ["cli.py", "nn/nothing.py", "Growing.extend", "Growing.nothing", "Nothing.extend", "choose", "chosen_by_nobody", "regard look"]
+    assert list(untrue(spans)) == ["nn/nothing.py", "Growing.nothing", "Nothing.extend", "chosen_by_nobody"]
