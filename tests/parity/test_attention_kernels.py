@@ -8,13 +8,17 @@ from torch import nn
 from regard.nn.attention import (
     Additive,
     ALiBi,
+    BigBird,
     Bilinear,
+    BlockLocal,
     Causal,
     Cosine,
+    Dilated,
     Dot,
     Epanechnikov,
     Full,
     Gaussian,
+    Global,
     NegativeDistance,
     NoBias,
     Prefix,
@@ -31,6 +35,7 @@ from regard.nn.view import Tokens
 
 H, E, V = 4, 7, 5
 PATTERNS = [Full(), Causal(), Causal() & Window(1), Window(2), Causal() | Prefix(2), ~Causal()]
+SPARSE = [Window(1) | Global(1), Causal() & Dilated(2, (1, 2)), BlockLocal(2), BigBird(1, random=1)]
 BIASES = [NoBias(), ALiBi(), T5Buckets(8, 16), Relative(3), Relative(2, tables="per-head")]
 SCORES = [ScaledDot(), Dot(), Cosine(0.3), Cosine(learned=True), Gaussian(1.3), Bilinear()]
 
@@ -84,7 +89,7 @@ def assert_same(left, right):
 
 
 @pytest.mark.parametrize("layout", layouts())
-@pytest.mark.parametrize("pattern", PATTERNS, ids=name)
+@pytest.mark.parametrize("pattern", PATTERNS + SPARSE, ids=name)
 @pytest.mark.parametrize("bias", BIASES, ids=name)
 def test_patterns_and_biases(layout, pattern, bias):
     torch.manual_seed(0)
@@ -110,7 +115,7 @@ def test_scores(layout, score):
         assert_same(outputs_and_gradients(tensors, [made], kernel="gathered", **axes), definition)
 
 
-FLEX = [*((pattern, ALiBi(), Gaussian(1.1)) for pattern in PATTERNS), (Causal(), T5Buckets(8, 16), Bilinear())]
+FLEX = [*((pattern, ALiBi(), Gaussian(1.1)) for pattern in PATTERNS + SPARSE), (Causal(), T5Buckets(8, 16), Bilinear())]
 
 
 @pytest.mark.parametrize("layout", ["padded", "cached", "packed across"])

@@ -6,10 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+import torch
+
 from regard.config.toml import structure
 from regard.models.build import translator
 from regard.models.configs import EncoderDecoder
+from regard.nn import attention
 from regard.nn.attention import Bias, Kernel, Normaliser, Pattern, Score
+from regard.nn.attention.sight import Sight
 
 TEXT = (Path(__file__).parents[2] / "docs" / "attention.md").read_text(encoding="utf-8")
 
@@ -26,6 +30,17 @@ def test_the_tables_are_models():
     assert blocks
     for block in blocks:
         translator(replace(structure(EncoderDecoder, tomllib.loads(block)["model"]), source_vocabulary=7, target_vocabulary=7))
+
+
+def test_the_pictures_are_those_of_the_predicates():
+    blocks = re.findall(r"```mask\n(.*?)```", TEXT, re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        expressions, *rows = block.rstrip().split("\n")
+        for expression, shown in zip(re.split(" {2,}", expressions), zip(*map(str.split, rows), strict=True), strict=True):
+            pattern = eval(expression, vars(attention))
+            sight = Sight(None, None, pattern, lengths=(12, 12), heads=1, device=torch.device("cpu"))
+            assert ["".join("x" if seen else "." for seen in row) for row in sight.allowed()[0, 0].tolist()] == list(shown), expression
 
 
 def test_every_member_is_named():

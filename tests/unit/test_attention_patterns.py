@@ -5,7 +5,8 @@ import torch
 
 from regard.errors import UsageError
 from regard.nn.attention import And, Causal, Document, Facts, Full, Not, Or, Padding, Prefix, Window
-from regard.nn.attention.patterns import EVERYWHERE, PAST, Band, Predicate, together
+from regard.nn.attention.patterns import together
+from regard.nn.attention.predicate import EVERYWHERE, PAST, Band, Predicate
 from regard.nn.attention.sight import Sight
 from regard.nn.view import Tokens
 

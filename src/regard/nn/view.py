@@ -57,6 +57,7 @@ class Tokens:
     documents: Int[Tensor, "B T"]
     real: Bool[Tensor, "B T"]
     spans: Spans | None = None
+    lengths: Int[Tensor, "B T"] | None = None  # of each token's document, where somebody worked them out; `measured` does
 
     @staticmethod
     def plain(batch: int, length: int, *, device: torch.device | str = "cpu") -> Tokens:
@@ -78,6 +79,14 @@ class Tokens:
         positions = torch.arange(len(documents)) - offsets
         real = torch.ones_like(positions, dtype=torch.bool)
         return Tokens(positions[None], documents[None], real[None], Spans.of(lengths, longest=longest))
+
+    def measured(self) -> Tokens:
+        """The same facts, and how long each token's document is: up to its last real position."""
+        if self.lengths is not None:
+            return self
+        ends = self.positions.new_zeros(len(self.documents), int(self.documents.max()) + 1)
+        ends = ends.scatter_reduce(1, self.documents, torch.where(self.real, self.positions + 1, 0), "amax")
+        return dataclasses.replace(self, lengths=ends.gather(1, self.documents))
 
     def twice(self) -> Tokens:
         """All documents once more: behind one another in a packed row, rows under one another otherwise."""

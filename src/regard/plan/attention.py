@@ -10,12 +10,13 @@ import torch
 from regard.nn.attention.biases import ALiBi, NoBias, Relative, T5Buckets
 from regard.nn.attention.dispatch import Need, choose
 from regard.nn.attention.multihead import Attention
-from regard.nn.attention.patterns import FAR, Causal, Facts, Full, Predicate, together, visible
+from regard.nn.attention.patterns import Causal, Full, together
+from regard.nn.attention.predicate import FAR, Facts, Predicate, visible
 from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, ScaledDot
 from regard.nn.positions import NoRotation
 from regard.plan.part import Load, Part
 
-ROWS = 256  # queries that are asked, evenly spaced, of a pattern that no formula counts
+CHUNK = 1 << 24  # pairs that are asked at a time of a pattern that no formula counts
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,15 @@ def pairs(pattern: Predicate, queries: int, keys: int, *, heads: int = 1) -> flo
     if band is not None:
         rows = torch.arange(queries)
         return int(((rows + band.future).clamp_max(keys - 1) - (rows - band.past).clamp_min(0) + 1).clamp_min(0).sum())
-    rows = torch.linspace(0, queries - 1, min(ROWS, queries)).round().long()
-    seen = visible(pattern, facts(rows[:, None]), facts(torch.arange(keys)[None]), torch.arange(heads)[:, None, None])
-    return float(seen.expand(heads, len(rows), keys).sum()) / heads / len(rows) * queries
+    rows, seen = torch.arange(queries), 0
+    for some in rows.split(max(1, CHUNK // (keys * heads))):
+        allowed = visible(pattern, facts(some[:, None], queries), facts(torch.arange(keys)[None], keys), torch.arange(heads)[:, None, None])
+        seen += int(allowed.expand(heads, len(some), keys).sum())
+    return seen / heads
 
 
-def facts(positions: torch.Tensor) -> Facts:
-    return Facts(positions, torch.zeros_like(positions), torch.ones_like(positions, dtype=torch.bool))
+def facts(positions: torch.Tensor, length: int) -> Facts:
+    return Facts(positions, torch.zeros_like(positions), torch.ones_like(positions, dtype=torch.bool), torch.full_like(positions, length))
 
 
 def attention(config: Attention, d_model: int, shape: Heads, load: Load, *, name: str, causal: bool, memory: bool, decodes: bool) -> Part:

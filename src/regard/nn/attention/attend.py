@@ -14,7 +14,8 @@ from regard.nn.attention.dispatch import FULL, NO_BIAS, SCALED, SOFTMAX, Kernel,
 from regard.nn.attention.kernels import flex, gathered, reference, sdpa, varlen
 from regard.nn.attention.kernels.reference import See
 from regard.nn.attention.normalise import Epanechnikov, Normaliser
-from regard.nn.attention.patterns import Predicate, together
+from regard.nn.attention.patterns import together
+from regard.nn.attention.predicate import Predicate
 from regard.nn.attention.scores import NegativeDistance, Pairwise, Product
 from regard.nn.attention.sight import Sight
 from regard.nn.view import Tokens

@@ -9,7 +9,8 @@ import torch
 from regard.errors import UsageError
 from regard.nn.attention.biases import Asks, NoBias
 from regard.nn.attention.normalise import Normaliser, Softmax
-from regard.nn.attention.patterns import EVERYWHERE, PAST, Band, Full, Predicate, together
+from regard.nn.attention.patterns import Full, together
+from regard.nn.attention.predicate import EVERYWHERE, PAST, Band, Predicate
 from regard.nn.attention.scores import Pairwise, Product, ScaledDot
 
 Kernel = Literal["reference", "sdpa", "gathered", "flex", "varlen"]

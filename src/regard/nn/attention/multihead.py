@@ -59,6 +59,9 @@ class MultiHead(nn.Module):
         self.score = config.score.build(heads, d_head, d_head)
         self.bias = config.bias.build(heads, d_head)
         self.pattern = together((*pattern, *config.pattern) or Full())
+        if pattern and self.pattern.measures:
+            do = "keep it for encoders; a window, blocks or global positions serve decoders too"
+            raise UsageError("its pattern asks how long the row is, and a row that is being written has no length yet", where=name, do=do)
         self.config = config
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View, memory: int | None = None) -> Float[Tensor, "B T D"]:

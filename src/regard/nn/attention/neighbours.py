@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.nn.attention.attend import attend
-from regard.nn.attention.patterns import Predicate
+from regard.nn.attention.predicate import Predicate
 from regard.nn.attention.scores import Pairwise
 from regard.nn.edges import Edges
 from regard.nn.tap import tap, watched

@@ -3,55 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, cast
-
-from jaxtyping import Bool, Int
-from torch import Tensor
+from typing import Any, ClassVar, Literal
 
 from regard.errors import UsageError
-
-FAR = 1 << 30  # farther than any sequence is long
-
-
-class Facts(NamedTuple):
-    """What is known of a token: whole tensors that broadcast (for a mask), or single elements (inside flex)."""
-
-    positions: Int[Tensor, "..."]
-    documents: Int[Tensor, "..."]
-    real: Bool[Tensor, "..."]
-
-
-class Band(NamedTuple):
-    """A pattern that is only a reach into the past and the future, which kernels without masks can serve."""
-
-    past: int
-    future: int
-
-
-EVERYWHERE = Band(FAR, FAR)
-PAST = Band(FAR, 0)
-
-
-class Predicate:
-    """What all patterns have. One's own needs only `allows`, made of elementwise operations, so that it serves masks and flex alike."""
-
-    @property
-    def band(self) -> Band | None:
-        """The reach that says all there is to say of the pattern, where there is one."""
-        return None
-
-    def allows(self, query: Facts, key: Facts, head: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        """Whether this query may see this key; `head` only matters to patterns that differ from head to head."""
-        raise NotImplementedError
-
-    def __and__(self, other: Predicate) -> And:
-        return And((*_parts(self, And), *_parts(other, And)))
-
-    def __or__(self, other: Predicate) -> Or:
-        return Or((*_parts(self, Or), *_parts(other, Or)))
-
-    def __invert__(self) -> Predicate:
-        return self.part if isinstance(self, Not) else Not(cast(Any, self))
+from regard.nn.attention.predicate import EVERYWHERE, FAR, PAST, Band, Predicate
+from regard.nn.attention.sparse import BigBird, BlockEnds, BlockLocal, Dilated, Global, RandomBlocks, Strided
 
 
 @dataclass(frozen=True)
@@ -81,6 +37,9 @@ class Causal(Predicate):
     def allows(self, query, key, head):
         return key.positions <= query.positions
 
+    def meets(self, query, key, head):
+        return key.low <= query.high
+
 
 @dataclass(frozen=True)
 class Window(Predicate):
@@ -98,8 +57,15 @@ class Window(Predicate):
     def band(self):
         return Band(self.reach, self.reach)
 
+    @property
+    def sparse(self):
+        return True
+
     def allows(self, query, key, head):
         return (query.positions - key.positions).abs() <= self.reach
+
+    def meets(self, query, key, head):
+        return (key.low - query.high <= self.reach) & (query.low - key.high <= self.reach)
 
 
 @dataclass(frozen=True)
@@ -142,8 +108,15 @@ class Prefix(Predicate):
         if self.length < 0:
             raise UsageError(f"a prefix cannot be {self.length} long", where="prefix", do="give a length of 0 or more")
 
+    @property
+    def sparse(self):
+        return True
+
     def allows(self, query, key, head):
         return key.positions < self.length
+
+    def meets(self, query, key, head):
+        return key.low < self.length
 
 
 @dataclass(frozen=True)
@@ -162,11 +135,25 @@ class And(Predicate):
             return None
         return Band(min([FAR, *(band.past for band in known)]), min([FAR, *(band.future for band in known)]))
 
+    @property
+    def sparse(self):
+        return any(part.sparse for part in self.parts)
+
+    @property
+    def measures(self):
+        return any(part.measures for part in self.parts)
+
     def allows(self, query, key, head):
         allowed = key.positions == key.positions
         for part in self.parts:
             allowed = allowed & part.allows(query, key, head)
         return allowed
+
+    def meets(self, query, key, head):
+        met = key.low == key.low
+        for part in self.parts:
+            met = met & part.meets(query, key, head)
+        return met
 
 
 @dataclass(frozen=True)
@@ -177,11 +164,25 @@ class Or(Predicate):
     parts: tuple[Pattern, ...]
     """The patterns of which one must hold; none at all allows nothing."""
 
+    @property
+    def sparse(self):
+        return all(part.sparse for part in self.parts)
+
+    @property
+    def measures(self):
+        return any(part.measures for part in self.parts)
+
     def allows(self, query, key, head):
         allowed = key.positions != key.positions
         for part in self.parts:
             allowed = allowed | part.allows(query, key, head)
         return allowed
+
+    def meets(self, query, key, head):
+        met = key.low != key.low
+        for part in self.parts:
+            met = met | part.meets(query, key, head)
+        return met
 
 
 @dataclass(frozen=True)
@@ -192,11 +193,32 @@ class Not(Predicate):
     part: Pattern
     """The pattern that must not hold."""
 
+    @property
+    def measures(self):
+        return self.part.measures
+
     def allows(self, query, key, head):
         return ~self.part.allows(query, key, head)
 
 
-Pattern = Full | Causal | Window | Document | Padding | Prefix | And | Or | Not
+Pattern = (
+    Full
+    | Causal
+    | Window
+    | Dilated
+    | Strided
+    | BlockLocal
+    | Global
+    | BlockEnds
+    | RandomBlocks
+    | BigBird
+    | Document
+    | Padding
+    | Prefix
+    | And
+    | Or
+    | Not
+)
 
 
 def together(pattern: Predicate | tuple[Any, ...]) -> Predicate:
@@ -204,12 +226,3 @@ def together(pattern: Predicate | tuple[Any, ...]) -> Predicate:
     if isinstance(pattern, tuple):
         return pattern[0] if len(pattern) == 1 else And(pattern)
     return pattern
-
-
-def visible(pattern: Predicate, query: Facts, key: Facts, head: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-    """The whole rule: both real, of one document, and the pattern holds."""
-    return query.real & key.real & (query.documents == key.documents) & pattern.allows(query, key, head)
-
-
-def _parts(pattern: Predicate, kind: type[And] | type[Or]) -> tuple:
-    return pattern.parts if isinstance(pattern, kind) else (pattern,)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.errors import UsageError
-from regard.nn.attention.patterns import EVERYWHERE, Facts, Predicate, visible
+from regard.nn.attention.predicate import EVERYWHERE, Facts, Predicate, visible
 from regard.nn.view import Tokens
 
 Made = TypeVar("Made")
@@ -57,7 +57,9 @@ class Sight:
         return self.memo[key]
 
     def tokens(self) -> tuple[Tokens, Tokens]:
-        """The facts of both sides, the plain ones written out."""
+        """The facts of both sides, the plain ones written out; with the lengths of documents if the pattern asks for them."""
+        if self.pattern.measures:
+            return self.remember("measured", self._measured)
         T, S = self.lengths
         queries = self.queries or Tokens.plain(1, T, device=self.device)
         return queries, self.keys or (queries if self.plain and T == S else Tokens.plain(1, S, device=self.device))
@@ -81,9 +83,15 @@ class Sight:
 
     def _allowed(self) -> Tensor:
         queries, keys = self.tokens()
-        query = Facts(*(fact[:, None, :, None] for fact in (queries.positions, queries.documents, queries.real)))
-        key = Facts(*(fact[:, None, None, :] for fact in (keys.positions, keys.documents, keys.real)))
+        query = Facts.of(queries, lambda fact: fact[:, None, :, None])
+        key = Facts.of(keys, lambda fact: fact[:, None, None, :])
         return visible(self.pattern, query, key, torch.arange(self.heads, device=self.device)[:, None, None])
+
+    def _measured(self) -> tuple[Tokens, Tokens]:
+        T, S = self.lengths
+        queries = (self.queries or Tokens.plain(1, T, device=self.device)).measured()
+        same = self.same and T == S
+        return queries, queries if same else (self.keys or Tokens.plain(1, S, device=self.device)).measured()
 
     def _distance(self) -> Tensor:
         queries, keys = self.tokens()

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.nn.attention.patterns import Facts, visible
+from regard.nn.attention.predicate import Facts, differs_by_head, visible
 from regard.nn.attention.sight import Sight
 from regard.nn.view import Tokens
 
@@ -52,7 +52,7 @@ def _blocks(sight: Sight):
     def mask_mod(row, head, i, j):
         return visible(pattern, _element(queries, row, i), _element(keys, row, j), head)
 
-    heads = sight.heads if _differs_by_head(sight) else None
+    heads = sight.heads if differs_by_head(pattern, sight.heads, sight.device) else None
     return create_block_mask(mask_mod, rows if rows > 1 else None, heads, *sight.lengths, device=sight.device)
 
 
@@ -72,11 +72,4 @@ def _score_mod(sight: Sight, bias):
 
 def _element(tokens: Tokens, row, place) -> Facts:
     row = row if tokens.real.shape[0] > 1 else row * 0  # plain sides have one row for all
-    return Facts(tokens.positions[row, place], tokens.documents[row, place], tokens.real[row, place])
-
-
-def _differs_by_head(sight: Sight) -> bool:
-    """Asked on one token, a pattern that looks at the head answers once for each head."""
-    one = Tokens.plain(1, 1, device=sight.device)
-    facts = Facts(one.positions, one.documents, one.real)
-    return sight.pattern.allows(facts, facts, torch.arange(sight.heads, device=sight.device)[:, None, None]).numel() > 1
+    return Facts.of(tokens, lambda fact: fact[row, place])

@@ -6,6 +6,7 @@ on a GPU not even repeatable): backward, each direction runs the other one's ind
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,8 @@ from torch import Tensor
 
 from regard.errors import UsageError
 from regard.nn.attention.kernels import sdpa
-from regard.nn.attention.patterns import PAST, Causal
+from regard.nn.attention.patterns import Causal
+from regard.nn.attention.predicate import PAST, Facts
 from regard.nn.attention.sight import Sight
 from regard.nn.view import Spans, Tokens
 
@@ -101,7 +103,7 @@ def _layout(sight: Sight) -> Layout:
         # What lies beyond the end of a document lies in its future: torch's triangle needs no mask.
         inner = Sight(None, None, Causal(), lengths=lengths, heads=sight.heads, device=sight.device, memo=memo)
         return Layout(laid_queries, laid_keys, inner, None if _known_real(queries) else queries.real[0])
-    real_keys = Tokens(laid_keys.tokens.positions, laid_keys.tokens.documents, laid_keys.tokens.real & laid_keys.filled)
+    real_keys = dataclasses.replace(laid_keys.tokens, real=laid_keys.tokens.real & laid_keys.filled)
     inner = Sight(laid_queries.tokens, real_keys, sight.pattern, lengths=lengths, heads=sight.heads, device=sight.device, memo=memo)
     return Layout(laid_queries, laid_keys, inner, None)
 
@@ -111,8 +113,8 @@ def _rectangle(tokens: Tokens, spans: Spans) -> Rectangle:
     filled = spans.gather < total
     first = spans.offsets[:-1].long().clamp_max(total - 1)
     take = torch.where(filled, spans.gather, first[:, None])
-    facts = [fact[0][take] for fact in (tokens.positions, tokens.documents, tokens.real)]
-    return Rectangle(take.flatten(), spans.scatter, filled, Tokens(facts[0], facts[1], facts[2]))
+    facts = Facts.of(tokens, lambda fact: fact[0][take])
+    return Rectangle(take.flatten(), spans.scatter, filled, Tokens(facts.positions, facts.documents, facts.real, lengths=facts.lengths))
 
 
 def _counts_up(tokens: Tokens, laid: Rectangle) -> bool:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from regard.nn.attention.patterns import EVERYWHERE, PAST
+from regard.nn.attention.predicate import EVERYWHERE, PAST
 from regard.nn.attention.sight import Sight
 
 # cuDNN, which torch would take first, gives NaN gradients under some masks (pytorch issue 196678).

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.errors import UsageError
 from regard.nn.attention.kernels.reference import shared
-from regard.nn.attention.patterns import FAR
+from regard.nn.attention.predicate import FAR
 from regard.nn.attention.sight import Sight
 
 
