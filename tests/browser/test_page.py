@@ -108,6 +108,9 @@ def test_decoding_step_by_step(watched, written):
         weights_S = trace.weights("cross", 0)[0, place]
         told = [float(page.locator("#read .token").nth(at).get_attribute("data-weight")) for at in range(7)]
         assert told == pytest.approx(weights_S, abs=1e-4)
+        own_T = trace.weights("dec-self", 0)[0, place]
+        told = [float(page.locator("#known .token").nth(at).get_attribute("data-weight")) for at in range(place + 1)]
+        assert told == pytest.approx(own_T[: place + 1], abs=1e-4)
         if place < 4:
             page.click("#on")
             watched.settle(page)

@@ -139,3 +139,17 @@ def test_every_path_and_name_of_a_page_is_there(name: str):
 def test_a_name_that_is_not_there_is_missed():
     spans = ["cli.py", "nn/nothing.py", "Growing.extend", "Growing.nothing", "Nothing.extend", "choose", "chosen_by_nobody", "regard look"]
     assert list(untrue(spans)) == ["nn/nothing.py", "Growing.nothing", "Nothing.extend", "chosen_by_nobody"]
+
+
+def test_the_checklist_has_every_row_and_says_of_each_whether_it_holds():
+    rows = {}
+    for line in (DOCS / "checklist.md").read_text("utf-8").splitlines():
+        if re.match(r"\| [A-E]-\d", line):
+            row, asks, how, test = (cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|"))
+            rows[row] = (asks, how, test)
+    parts = [f"A-14{letter}" for letter in "abcdefg"]
+    whole = [f"{deck}-{n}" for deck, most in {"A": 16, "B": 27, "C": 20, "D": 11, "E": 15}.items() for n in range(1, most + 1)]
+    assert sorted(rows) == sorted(whole + parts)
+    for row, (asks, how, test) in rows.items():
+        assert asks and how, row
+        assert bool(test) != how.startswith("not yet"), f"{row} either works and has a test, or is not yet there"
