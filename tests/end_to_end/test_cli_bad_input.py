@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import torch
 
 import small_run
+from regard.cli import EXIT_CODES
+from regard.errors import Interrupted
 from small_run import regard
 
 OK, FAILURE, USAGE, DATA, MODEL = 0, 1, 2, 3, 4
@@ -239,7 +242,7 @@ CASES = {  # `run` is a run folder; the other files and folders are made in `ben
     "bad line translated": Case("translate run bad", OK, "bad:5: invalid UTF-8 at byte 4, left empty", out=6),
     "long line translated": Case("translate run longline", OK, "longline:2: longer than 1 MB, left empty", out=3),
     "nothing translated": Case("translate run nothing", OK, "", out=0),
-    "bad line scored": Case("score run --source bad --target bad", OK, "bad:5: invalid UTF-8 at byte 4, scored as an empty line", out=6),
+    "bad line scored": Case("score run --source bad --target bad", OK, "bad:5: invalid UTF-8 at byte 4, left empty", out=6),
     "bad line evaluated": Case("evaluate --hypothesis bad --reference bad", OK, "bad:5: invalid UTF-8 at byte 4, left empty", out=36),
     "no such file checked": Case("check no", DATA, "", out=2),
 }
@@ -378,6 +381,46 @@ def test_lines_from_standard_input_are_read_as_from_a_file(bench: Path, monkeypa
         "standard input:8: invalid UTF-8 at byte 1, left empty",
     ]
     assert by_file.error == by_pipe.error.replace("standard input", "odd")
+
+
+def test_a_dash_is_standard_input_wherever_a_text_is_asked_for(bench: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(bench)
+    given = (bench / "lines").read_bytes()
+    for command in ("score run --source {} --target lines", "score run --source lines --target {}", "translate run {} --beam 1"):
+        command += " --json"
+        by_file, by_pipe = regard(*command.format("lines").split()), regard(*command.format("-").split(), stdin=given)
+        assert (by_pipe.code, by_pipe.out) == (OK, by_file.out) and by_pipe.out.count("\n") == 5
+    for command in ("evaluate --hypothesis {} --reference lines", "evaluate run --source lines --reference {}"):
+        assert regard(*command.format("-").split(), stdin=given).out == regard(*command.format("lines").split()).out
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (MemoryError(), 5, "out of memory (no details); make the batch or the model smaller"),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to"), 5, "out of memory (CUDA out of memory. Tried to); make the batch *"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
+            5,
+            "out of memory (*); make the batch or the model smaller",
+        ),
+        (Interrupted("stopped by SIGTERM", do="go on with --resume"), 75, "stopped by SIGTERM; go on with --resume"),
+        (KeyboardInterrupt(), 130, "stopped"),
+        (KeyError("x"), 1, "a fault of regard itself: KeyError: 'x'; run again with `regard --traceback ...` to see where"),
+    ],
+    ids=["memory", "CUDA", "the CPU's allocator", "a signal", "Ctrl-C", "our own fault"],
+)
+def test_every_end_has_its_documented_code(monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, says: str):
+    def fails(*_: object, **__: object):
+        raise error
+
+    monkeypatch.setattr("regard.load", fails)
+    ended = regard("translate", "anything")
+    assert ended.code == code and matches(f"regard: {says}", ended.error.strip())
+    assert re.search(rf"\b{code} ", EXIT_CODES)
+    if code == FAILURE:
+        with pytest.raises(KeyError):
+            regard("--traceback", "translate", "anything")
 
 
 def process(*words: object, shell: str = "", cwd: Path) -> subprocess.CompletedProcess[str]:

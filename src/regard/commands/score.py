@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from regard.commands.translate import sentences
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model folder or a run folder")
-    parser.add_argument("--source", required=True, help="file of source sentences")
-    parser.add_argument("--target", required=True, help="file of translations, line by line")
+    parser.add_argument("--source", required=True, help="file of source sentences; -: standard input")
+    parser.add_argument("--target", required=True, help="file of translations, line by line; -: standard input")
     parser.add_argument("--per-token", action="store_true", help="the mean over the tokens instead of the sum")
     parser.add_argument("--json", action="store_true", help="one JSON object a line, with every token's log-probability")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
@@ -20,18 +22,18 @@ def run(arguments: argparse.Namespace) -> int:
     import sys
 
     import regard
-    from regard.data.parallel import Lines, read_rows
+    from regard.errors import DataError
     from regard.evaluate.perplexity import perplexity
 
     model = regard.load(arguments.model, device=arguments.device, precision=arguments.precision)
-    rows = list(read_rows(Lines(arguments.source, arguments.target)))
-    for row in rows:
-        for defect in row.defects:
-            print(f"{defect}, scored as an empty line", file=sys.stderr)
-    scores = model.score([row.source for row in rows], [row.target for row in rows])
-    for row, score in zip(rows, scores, strict=True):
+    sources, targets = list(sentences(arguments.source)), list(sentences(arguments.target))
+    if len(sources) != len(targets):
+        what = f"{len(sources):,} lines, but {arguments.target} has {len(targets):,}"
+        raise DataError(what, where=arguments.source, do="the two files must be aligned line by line")
+    scores = model.score(sources, targets)
+    for target, score in zip(targets, scores, strict=True):
         if arguments.json:
-            pieces = [model.target.piece(piece) for piece in model.target.encode(row.target)]
+            pieces = [model.target.piece(piece) for piece in model.target.encode(target)]
             print(json.dumps({"log_prob": score.log_prob, "pieces": [*pieces, "</s>"], "log_probs": score.log_probs}, ensure_ascii=False))
         else:
             print(f"{score.log_prob / (score.tokens if arguments.per_token else 1):.6f}")
