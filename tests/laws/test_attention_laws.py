@@ -24,9 +24,16 @@ from regard.nn.attention import (
     attend,
     attention_weights,
 )
+from regard.nn.attention.kernels import blocked
 from regard.nn.view import Tokens
 
-KERNELS = ["reference", "sdpa", "gathered"]
+KERNELS = ["reference", "sdpa", "gathered", "blocked"]
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """So that short rows have many."""
+    monkeypatch.setattr(blocked, "TILE", 4)
 
 
 def drawn(*shape, seed=0):
@@ -90,7 +97,7 @@ def test_nothing_comes_from_the_future(pattern, kernel):
         assert torch.equal(run(changed)[0, :, : i + 1], run(x)[0, :, : i + 1])
 
 
-@pytest.mark.parametrize("kernel", ["reference", "sdpa"])
+@pytest.mark.parametrize("kernel", ["reference", "sdpa", "blocked"])
 @pytest.mark.parametrize("pattern", [Full(), Causal(), Window(1), Causal() | Prefix(1)], ids=lambda p: p.kind)
 def test_padding_on_either_side_changes_nothing_and_gives_zeros(pattern, kernel):
     x = drawn(1, 2, 5, 7)

@@ -31,6 +31,7 @@ from regard.nn.attention import (
     Window,
     attend,
 )
+from regard.nn.attention.kernels import blocked
 from regard.nn.view import Tokens
 
 H, E, V = 4, 7, 5
@@ -88,6 +89,12 @@ def assert_same(left, right):
         assert torch.allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """So that short rows have many."""
+    monkeypatch.setattr(blocked, "TILE", 4)
+
+
 @pytest.mark.parametrize("layout", layouts())
 @pytest.mark.parametrize("pattern", PATTERNS + SPARSE, ids=name)
 @pytest.mark.parametrize("bias", BIASES, ids=name)
@@ -98,6 +105,7 @@ def test_patterns_and_biases(layout, pattern, bias):
     axes = {"queries": queries, "keys": keys, "pattern": pattern, "bias": made}
     definition = outputs_and_gradients(tensors, [made], kernel="reference", **axes)
     assert_same(outputs_and_gradients(tensors, [made], kernel="sdpa", **axes), definition)
+    assert_same(outputs_and_gradients(tensors, [made], kernel="blocked", memo={}, **axes), definition)
     if layout.startswith("packed"):
         assert_same(outputs_and_gradients(tensors, [made], kernel="gathered", memo={}, **axes), definition)
 
@@ -111,6 +119,7 @@ def test_scores(layout, score):
     axes = {"queries": queries, "keys": keys, "pattern": Causal() & Window(3), "score": made}
     definition = outputs_and_gradients(tensors, [made], kernel="reference", **axes)
     assert_same(outputs_and_gradients(tensors, [made], kernel="sdpa", **axes), definition)
+    assert_same(outputs_and_gradients(tensors, [made], kernel="blocked", memo={}, **axes), definition)
     if layout.startswith("packed"):
         assert_same(outputs_and_gradients(tensors, [made], kernel="gathered", **axes), definition)
 
@@ -131,7 +140,7 @@ def test_flex_without_gradients(layout, pattern, bias, score):
     assert torch.allclose(attend(*tensors, kernel="flex", **axes), attend(*tensors, kernel="reference", **axes), atol=1e-5)
 
 
-@pytest.mark.parametrize("kernel", ["reference", "sdpa", "gathered"])
+@pytest.mark.parametrize("kernel", ["reference", "sdpa", "gathered", "blocked"])
 def test_the_dtype_of_the_input_comes_back_and_narrow_numbers_stay_near(kernel):
     torch.manual_seed(3)
     queries, keys, shape = layouts()["packed across"]

@@ -23,7 +23,7 @@ from regard.nn.attention import (
     Window,
     choose,
 )
-from regard.nn.attention.dispatch import LONG, refusal
+from regard.nn.attention.dispatch import LONG, LONG_ON_CPU, refusal
 
 BF16 = torch.bfloat16
 CUDA = {"device": "cuda", "dtype": BF16}
@@ -42,6 +42,15 @@ AUTO = [
     (Need.of(Full(), score=Bilinear()), {}, "sdpa"),
     (Need(), {"watched": True, "packed": True}, "reference"),
     (Need(), {"length": 9999}, "sdpa"),
+    (Need.of(Causal()), {"length": 9999}, "sdpa"),
+    (Need.of(Causal() & Window(9)), {"length": LONG_ON_CPU}, "blocked"),
+    (Need.of(Causal() & Window(9)), {"length": LONG_ON_CPU, "packed": True}, "blocked"),
+    (Need.of(Causal() & Window(9)), {"length": LONG_ON_CPU - 1}, "sdpa"),
+    (Need.of(Causal() & Window(9)), {"length": LONG_ON_CPU, "sparse": False}, "sdpa"),
+    (Need.of(Window(9) | Prefix(1), bias=Relative(3)), {"length": LONG_ON_CPU}, "blocked"),
+    (Need.of(Causal() | Window(9)), {"length": LONG_ON_CPU}, "sdpa"),
+    (Need.of(~Window(9)), {"length": LONG_ON_CPU}, "sdpa"),
+    (Need.of(Window(9), normalise=Sparsemax()), {"length": LONG_ON_CPU}, "reference"),
     # on CUDA
     (Need(), CUDA | {"plain": True}, "sdpa"),
     (Need(), CUDA | {"packed": True}, "varlen"),
@@ -62,6 +71,9 @@ AUTO = [
     (Need.of(Causal()), CUDA | {"length": LONG}, "flex"),
     (Need.of(Causal(), bias=Relative(3)), CUDA | {"length": LONG}, "sdpa"),
     (Need.of(Causal(), normalise=Sigmoid()), CUDA | {"length": LONG}, "reference"),
+    (Need.of(Window(9), bias=Relative(3)), CUDA | {"length": LONG}, "blocked"),
+    (Need.of(Window(9) | Prefix(1)), CUDA | {"length": LONG, "packed": True}, "blocked"),
+    (Need.of(Window(9)), CUDA | {"length": LONG, "packed": True}, "varlen"),
     (Need.of(Full(), score=NegativeDistance()), CUDA, "reference"),
     (Need(), {"device": "mps", "dtype": BF16, "packed": True}, "gathered"),
 ]

@@ -170,7 +170,7 @@ def kernel(config: Any, pattern: Predicate, shape: Heads, load: Load, *, length:
         widths=(shape.width, shape.width),
         packed=load.packed,
         same=not memory,
-        length=load.batch * length if load.packed else length,
+        length=length,
         dropout=config.dropout > 0 and load.training,
         gradient=load.training,
     )

@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.errors import UsageError
 from regard.nn.attention.biases import BuiltBias
 from regard.nn.attention.dispatch import FULL, NO_BIAS, SCALED, SOFTMAX, Kernel, Need, choose
-from regard.nn.attention.kernels import flex, gathered, reference, sdpa, varlen
+from regard.nn.attention.kernels import blocked, flex, gathered, reference, sdpa, varlen
 from regard.nn.attention.kernels.reference import See
 from regard.nn.attention.normalise import Epanechnikov, Normaliser
 from regard.nn.attention.patterns import together
@@ -52,13 +52,14 @@ def attend(
         softmax=normalise.kind == "softmax",
         asks=bias.asks,
         band=pattern.band,
+        sparse=pattern.sparse and T >= blocked.TILE,
         device=query_BHTE.device.type,
         dtype=query_BHTE.dtype,
         widths=(key_BGSE.shape[3], value_BGSE.shape[3]),
         packed=queries is not None and queries.spans is not None and keys is not None and keys.spans is not None,
         plain=queries is None and keys is None,
         same=queries is keys,
-        length=max(T, S),
+        length=max(T, S) if queries is None or queries.spans is None else queries.spans.longest,
         dropout=dropout > 0,
         gradient=torch.is_grad_enabled() and (query_BHTE.requires_grad or key_BGSE.requires_grad or value_BGSE.requires_grad),
         watched=see is not None,
@@ -73,6 +74,8 @@ def attend(
             return sdpa.attend(query_BHTE, key_BGSE, value_BGSE, sight=sight, score=score, bias=bias, dropout=dropout)
         case "gathered":
             return gathered.attend(query_BHTE, key_BGSE, value_BGSE, sight=sight, score=score, bias=bias, dropout=dropout)
+        case "blocked":
+            return blocked.attend(query_BHTE, key_BGSE, value_BGSE, sight=sight, score=score, bias=bias, dropout=dropout)
         case "flex":
             return flex.attend(query_BHTE, key_BGSE, value_BGSE, sight=sight, score=score, bias=bias)
         case "varlen":

@@ -13,8 +13,9 @@ from regard.nn.attention.patterns import Full, together
 from regard.nn.attention.predicate import EVERYWHERE, PAST, Band, Predicate
 from regard.nn.attention.scores import Pairwise, Product, ScaledDot
 
-Kernel = Literal["reference", "sdpa", "gathered", "flex", "varlen"]
+Kernel = Literal["reference", "sdpa", "gathered", "blocked", "flex", "varlen"]
 FULL, SCALED, NO_BIAS, SOFTMAX = Full(), ScaledDot(), NoBias(), Softmax()
+LONG_ON_CPU = 1024  # queries from which going block by block is worth its bookkeeping
 LONG = 2048  # queries and keys from which a mask in memory costs more than flex's compiling is worth
 
 
@@ -26,13 +27,14 @@ class Need(NamedTuple):
     softmax: bool = True
     asks: Asks = "nothing"  # what the bias is a function of
     band: Band | None = EVERYWHERE  # the pattern, where it is only a reach into past and future
+    sparse: bool = False  # it leaves out most of a long row, and there are queries enough to go block by block
     device: str = "cpu"
     dtype: torch.dtype = torch.float32
     widths: tuple[int, int] = (64, 64)  # per head: of the keys, of the values
     packed: bool = False  # both sides are packed rows with spans
     plain: bool = False  # neither side has tokens
     same: bool = True  # queries and keys are the same tokens
-    length: int = 0  # the larger of T and S; 0 if not known
+    length: int = 0  # the larger of T and S, and of packed rows the longest document; 0 if not known
     dropout: bool = False  # on the weights
     gradient: bool = True
     watched: bool = False  # the weights are asked for
@@ -46,7 +48,8 @@ class Need(NamedTuple):
         normalise: Normaliser = SOFTMAX,
     ) -> Need:
         """The need of these axes, configurations or what they build; `_replace` the facts that one knows."""
-        return Need(score.product, score.widens, normalise.kind == "softmax", bias.asks, together(pattern).band)
+        pattern = together(pattern)
+        return Need(score.product, score.widens, normalise.kind == "softmax", bias.asks, pattern.band, pattern.sparse)
 
 
 class Choice(NamedTuple):
@@ -76,13 +79,16 @@ def preference(need: Need) -> tuple[tuple[Kernel, str], ...]:
     definition: tuple[Kernel, str] = ("reference", "the definition serves everything")
     gathered: tuple[Kernel, str] = ("gathered", "packed rows: each document attends within itself")
     sdpa: tuple[Kernel, str] = ("sdpa", "rows: torch's fused attention")
+    long: tuple[tuple[Kernel, str], ...] = ()
+    if need.sparse and need.length >= (LONG_ON_CPU if need.device == "cpu" else LONG):
+        long = (("blocked", "long rows under a sparse pattern: only the blocks that it may see"),)
     if need.device == "cpu":
-        return (gathered, sdpa, definition) if need.packed else (sdpa, definition)
+        return (*long, gathered, sdpa, definition) if need.packed else (*long, sdpa, definition)
     if need.packed:
-        return (("varlen", "packed rows in sixteen bits: flash attention by offsets"), gathered, sdpa, definition)
+        return (("varlen", "packed rows in sixteen bits: flash attention by offsets"), *long, gathered, sdpa, definition)
     if need.device == "cuda" and need.length >= LONG and not (need.plain and need.band in (EVERYWHERE, PAST)):
-        return (("flex", "long rows under a pattern: no mask in memory"), sdpa, definition)
-    return sdpa, definition
+        return (("flex", "long rows under a pattern: no mask in memory"), *long, sdpa, definition)
+    return *long, sdpa, definition
 
 
 def refusal(kernel: Kernel, need: Need) -> str:
@@ -98,7 +104,7 @@ def refusal(kernel: Kernel, need: Need) -> str:
     if need.asks == "values":
         return "the bias also moves the values"
     match kernel:
-        case "sdpa":
+        case "sdpa" | "blocked":
             return ""
         case "gathered":
             return "" if need.packed else "it needs packed rows with spans on both sides"

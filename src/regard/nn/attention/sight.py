@@ -31,11 +31,12 @@ class Sight:
         *,
         lengths: tuple[int, int],
         heads: int,
+        first: int = 0,
         device: torch.device,
         memo: dict | None = None,
     ):
         self.queries, self.keys, self.pattern, self.memo = queries, keys, pattern, memo
-        self.lengths, self.heads, self.device = lengths, heads, device
+        self.lengths, self.heads, self.first_head, self.device = lengths, heads, first, device
         self.plain = queries is None and keys is None
         if pattern.band != EVERYWHERE:
             self._check_placed("the pattern")
@@ -45,13 +46,18 @@ class Sight:
         """Whether the queries are the keys' own tokens."""
         return self.queries is self.keys
 
+    def of_head(self, head: int) -> Sight:
+        """What this head alone sees."""
+        axes = {"lengths": self.lengths, "heads": 1, "first": self.first_head + head, "device": self.device, "memo": self.memo}
+        return Sight(self.queries, self.keys, self.pattern, **axes)
+
     def remember(self, what: str, make: Callable[[], Made]) -> Made:
         """What `make` makes, made once for each memo, pair of sides and pattern."""
         if (
             self.memo is None or torch.compiler.is_compiling()
         ):  # a compiled graph shares equal terms by itself; lengths in a key would pin them
             return make()
-        key = (what, self.queries, self.keys, self.pattern, self.lengths, self.heads)
+        key = (what, self.queries, self.keys, self.pattern, self.lengths, self.heads, self.first_head)
         if key not in self.memo:
             self.memo[key] = make()
         return self.memo[key]
@@ -85,7 +91,7 @@ class Sight:
         queries, keys = self.tokens()
         query = Facts.of(queries, lambda fact: fact[:, None, :, None])
         key = Facts.of(keys, lambda fact: fact[:, None, None, :])
-        return visible(self.pattern, query, key, torch.arange(self.heads, device=self.device)[:, None, None])
+        return visible(self.pattern, query, key, torch.arange(self.heads, device=self.device)[:, None, None] + self.first_head)
 
     def _measured(self) -> tuple[Tokens, Tokens]:
         T, S = self.lengths
