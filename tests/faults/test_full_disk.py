@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import json
 import os
 import resource
@@ -25,6 +26,7 @@ import small_run
 from regard.data.clean import clean
 from regard.models.folder import replace_text, verify
 from regard.models.tensors import read_tensors
+from regard.train.log import Log, read_log
 from small_run import Ended, regard
 
 TORTURE = bool(os.environ.get("REGARD_TORTURE"))
@@ -141,6 +143,22 @@ def test_an_old_page_stays_until_the_new_one_is_whole(room: int, tmp_path: Path,
     assert page.read_text("utf-8") == "old" and list(tmp_path.iterdir()) == [page]
     replace_text(page, "new" * 1000)
     assert page.read_text("utf-8") == "new" * 1000
+
+
+def test_the_log_waits_for_room(tmp_path: Path):
+    def work() -> None:
+        log, before = Log(tmp_path / "log.jsonl"), resource.getrlimit(resource.RLIMIT_FSIZE)
+        log.begin(after=0)
+        for step in range(1, 5):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20 if step in (2, 3) else before[0], before[1]))
+            with contextlib.redirect_stderr(said := io.StringIO()):
+                log.write({"step": step})
+            assert ("a line was not written" in said.getvalue()) == (step in (2, 3))
+        log.close()
+
+    (child,) = toy.forked(work)
+    assert child.code == 0, child.error
+    assert [line["step"] for line in read_log(tmp_path / "log.jsonl")] == [1, 2, 3, 4]
 
 
 def test_cleaned_files_come_all_or_none(corpus: Path, tmp_path: Path):
