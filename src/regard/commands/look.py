@@ -20,6 +20,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layer", type=int, metavar="N", help="record this layer only; a figure shows it")
     parser.add_argument("--heads", default="", metavar="0,3,...", help="record these heads only; a figure shows them")
     parser.add_argument("--kind", choices=list(KINDS), help="record this attention only; a figure shows it")
+    parser.add_argument(
+        "--mask", action="append", default=[], metavar="PATTERN", help="draw who may see whom, as [model.encoder.own] writes it; repeatable"
+    )
+    parser.add_argument("--length", type=int, default=12, metavar="N", help="positions of a mask (12)")
     parser.add_argument("--port", type=int, default=0, help="where to serve the page on this machine; 0: any free port")
     parser.add_argument("--no-browser", action="store_true", help="print the address of the page and open nothing")
     search_arguments(parser)
@@ -30,6 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     from regard.look.page import write_page
     from regard.look.trace import load, save
 
+    if arguments.mask:
+        masks(arguments.mask, arguments.length, head=numbers(arguments.heads)[0] if arguments.heads else 0, figure=arguments.figure)
+        return 0
     for name, value in {"--layer": arguments.layer or 0, "--port": arguments.port}.items():
         if value < 0:
             raise UsageError(f"{name} {value} is negative", do="take 0 or more")
@@ -94,6 +101,38 @@ def draw(trace, path: str, *, kind, layer, heads) -> None:
 
     opening = clearest(trace, kind, layer=layer)
     write_figure(path, figure(trace, opening.kind, opening.layer, heads or [opening.head]))
+
+
+def masks(patterns: list[str], length: int, *, head: int, figure: str | None) -> None:
+    """Each pattern as text, or all of them as one figure."""
+    from regard.look.masks import mask, picture, text
+    from regard.look.printing import write_figure
+
+    seen = {given: mask(pattern(given), length, head=head) for given in patterns}
+    if figure:
+        write_figure(figure, picture(seen))
+        told(figure, "")
+        return
+    print("\n".join(f"{given}\n{text(one)}" for given, one in seen.items()), end="")
+
+
+def pattern(given: str):
+    """`causal`, or a value of TOML such as `[{ kind = "window", reach = 2 }, "causal"]`, whose parts must all hold."""
+    import re
+    import tomllib
+
+    from regard.config.toml import structure
+    from regard.errors import UsageError
+    from regard.nn.attention.multihead import Attention
+    from regard.nn.attention.patterns import together
+
+    value = f'"{given}"' if re.fullmatch(r"[\w-]+", given) else given
+    try:
+        table = tomllib.loads(f"pattern = {value}")
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{given} is not TOML: {error}", where="--mask", do='write causal, or { kind = "window", reach = 2 }') from None
+    found = structure(Attention, table, where="--mask").pattern
+    return together(found)
 
 
 def serve(traces, look, *, port: int, browser: bool) -> None:
