@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from regard.assemble import say
 from regard.config.flags import apply
 from regard.config.toml import structure
 from regard.data.holdout import hold_out
 from regard.data.parallel import Filters, Lines, paths, read_pairs
 from regard.errors import DataError, UsageError
 from regard.run import Run, laid_over
+from regard.tasks.telling import say
 
 FILTERS = Filters(max_words=200, ratio=6.0)
 PARTS = ("train", "valid", "test")

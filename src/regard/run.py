@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from regard.config.flags import apply
 from regard.config.toml import nearest, read_toml, structure
+from regard.data.audio import Recordings
 from regard.data.batching import Batching
-from regard.data.parallel import Corpus, Filters, paths
+from regard.data.images import Arrays, Folder, Idx, ImageCorpus, Table
+from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
 from regard.data.tokenise import TokenizerConfig, Unigram
 from regard.decode.translate import Decoding
 from regard.errors import UsageError
@@ -19,21 +21,24 @@ from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS, merge
 from regard.train.configs import Train
 
+AnyCorpus = Corpus | ImageCorpus | Recordings
 EMBEDDED = "embedded"  # as data.root: the corpora inside the package
 
 
 @dataclass(frozen=True)
 class Data:
-    """Which sentence pairs the run learns from, is watched on, and is scored on at the end."""
+    """What the run learns from, is watched on, and is scored on at the end: sentence pairs, pictures, recordings, as its model needs."""
 
     root: str = "."
     'What paths are relative to, seen from the file itself; "embedded": the corpora inside the package.'
-    train: tuple[Corpus, ...] = ()
+    train: tuple[AnyCorpus, ...] = ()
     "Corpora to learn from."
-    valid: tuple[Corpus, ...] = ()
-    "Pairs that choose the best model while it trains."
-    test: tuple[Corpus, ...] = ()
-    "Pairs that score the finished model, once."
+    valid: tuple[AnyCorpus, ...] = ()
+    "Examples that choose the best model while it trains."
+    test: tuple[AnyCorpus, ...] = ()
+    "Examples that score the finished model, once."
+    hold_out: int = 0
+    "So many pictures or recordings are taken from train to choose the best model, where valid names none."
     filters: Filters = Filters()
     "Which training pairs are left out."
     cache: str = ""
@@ -60,8 +65,8 @@ class Run:
     "The training."
     decoding: Decoding = field(default_factory=Decoding)
     "How test sentences are translated, and what the model folder proposes to its users."
-    metrics: tuple[MetricName, ...] = ("bleu", "chrf", "ter")
-    "Scores of the finished model on the test pairs."
+    metrics: tuple[MetricName, ...] = ()
+    "Scores of the finished model on the test pairs; empty: bleu, chrf and ter (labels have accuracy instead)."
 
 
 def read_run(path: Path, *, flags: Mapping[str, str] | None = None, data_root: str = "") -> Run:
@@ -111,6 +116,19 @@ def check_files(data: Data) -> None:
         raise UsageError("there is nothing to train on", where="data.train", do="name a corpus: [[data.train]] with a kind and paths")
     for part in ("train", "valid", "test"):
         for corpus in getattr(data, part):
-            for path in paths(corpus, root=root_of(data)):
-                if not path.is_file():
+            for path in files_of(corpus, root=root_of(data)):
+                if not (path.is_file() or (isinstance(corpus, Folder | Recordings) and path.is_dir())):
                     raise UsageError("there is no such file", where=f"data.{part}: {path}", do="check the path, or give --data-root")
+
+
+def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
+    """The files or folders that a corpus needs."""
+    match corpus:
+        case Lines() | Tsv() | Jsonl():
+            return list(paths(corpus, root=root))
+        case Idx():
+            return [root / corpus.images, root / corpus.labels]
+        case Folder() | Table() | Arrays() | Recordings():
+            return [root / corpus.path]
+        case _:
+            assert_never(corpus)

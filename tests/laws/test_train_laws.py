@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import train_toy as toy
 
 from regard.data import layouts
+from regard.data.batch import halve
 from regard.data.layouts import Fixed, Rows
 from regard.errors import Interrupted, UsageError
 from regard.train.checkpoint import Origin
-from regard.train.halve import halve
 from regard.train.loop import train
 from regard.train.optimise import AdamW, Muon
 from regard.train.signals import Signals

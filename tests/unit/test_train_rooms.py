@@ -322,7 +322,7 @@ def test_tokens_are_halved_until_the_worst_batch_fits(monkeypatch):
     fake = Cuda(torch.device("cuda"))
     assert auto.fit_tokens(objective, Batch, machine=fake, most=8192) == 2048  # type: ignore[arg-type]
     assert tried == [9011, 4505, 2252]
-    assert auto.fit_tokens(objective, Batch, machine=Machine(CPU)) == auto.CPU_TOKENS  # type: ignore[arg-type]
+    assert auto.fit_tokens(objective, Batch, machine=Machine(CPU), on_cpu=77) == 77  # type: ignore[arg-type]
     monkeypatch.setattr(auto, "SMALLEST", 5000)
     with pytest.raises(OutOfMemory, match="5000 tokens"):
         auto.fit_tokens(objective, Batch, machine=fake, most=8192)  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         Path(arguments.to),
         shape.model,
         shape.config,
-        tokenizers=(shape.source, shape.target),
+        tokenizers=shape.tokenizers,
         tables=shape.tables,
         readme=(shape.folder / "README.md").read_text("utf-8") + f"\nThe mean of {len(folders)} models.\n",
     )

@@ -25,13 +25,15 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from regard import recipes
-    from regard.assemble import read_begun, say
+    from regard.assemble import read_begun
     from regard.cli import main
     from regard.data.parallel import read_pairs
     from regard.errors import UsageError
-    from regard.loaded import load
+    from regard.loaded import load_translator
     from regard.look.page import write_page
     from regard.run import EMBEDDED, read_run, root_of
+    from regard.tasks.telling import say
+    from regard.tasks.translation import pairs_only
     from regard.train.display import duration
 
     started, out = time.monotonic(), Path(arguments.out)
@@ -51,10 +53,14 @@ def run(arguments: argparse.Namespace) -> int:
     if code := main(train):
         return code
 
-    test = [pair for corpus in read_begun(out).data.test for pair in read_pairs(corpus, root=root_of(read_begun(out).data))]
+    test = [
+        pair
+        for corpus in pairs_only(read_begun(out).data.test, part="test")
+        for pair in read_pairs(corpus, root=root_of(read_begun(out).data))
+    ]
     some = test[:: max(1, len(test) // SHOWN)][:SHOWN]
     texts = [source for source, _ in some] + LAST_WORDS[arguments.pair]
-    model = load(out)
+    model = load_translator(out)
     answers = model.translate(texts)
     say("")
     for (source, wanted), answer in zip(some, answers):

@@ -21,11 +21,11 @@ def run(arguments: argparse.Namespace) -> int:
     import json
     import sys
 
-    import regard
     from regard.errors import DataError
     from regard.evaluate.perplexity import perplexity
+    from regard.loaded import load_translator
 
-    model = regard.load(arguments.model, device=arguments.device, precision=arguments.precision)
+    model = load_translator(arguments.model, device=arguments.device, precision=arguments.precision)
     sources, targets = list(sentences(arguments.source)), list(sentences(arguments.target))
     if len(sources) != len(targets):
         what = f"{len(sources):,} lines, but {arguments.target} has {len(targets):,}"

@@ -27,12 +27,13 @@ def run(arguments: argparse.Namespace) -> int:
     from functools import partial
 
     from regard import recipes
-    from regard.assemble import read_begun, say, train_run
+    from regard.assemble import read_begun, train_run
     from regard.config.toml import dumps
     from regard.errors import UsageError
     from regard.models.saved import load_model
     from regard.own_files import folder_of, run_from_files
     from regard.run import check_end, read_run
+    from regard.tasks.telling import say
 
     settings, own = arguments.settings, bool(arguments.source or arguments.target)
     if arguments.resume:

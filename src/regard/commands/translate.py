@@ -80,14 +80,14 @@ def loaded(arguments: argparse.Namespace):
     """The model or models that were named, where they are wanted."""
     import torch
 
-    import regard
     from regard.errors import UsageError
+    from regard.loaded import load_translator
 
     if arguments.threads < 0:
         raise UsageError(f"--threads {arguments.threads} is negative", do="take 0 (all cores) or more")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    return regard.load(*arguments.model.split(","), device=arguments.device, precision=arguments.precision)
+    return load_translator(*arguments.model.split(","), device=arguments.device, precision=arguments.precision)
 
 
 def decoding_of(arguments: argparse.Namespace, proposed, *, count: int = 0):

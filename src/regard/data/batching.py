@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Literal
@@ -90,6 +90,11 @@ class Batches:
         start = cursor or Cursor()
         return prefetch(lambda: self._turns(start), ahead=self.config.ahead) if self.config.ahead else self._turns(start)
 
+    @property
+    def in_epoch(self) -> int:
+        """Batches of the first epoch, over all ranks."""
+        return sum(1 for _ in self.plan(0))
+
     def once(self) -> Iterator[PairBatch]:
         """Every pair once, in the order of the corpus and by its best spelling: for evaluation."""
         edge = 0
@@ -135,22 +140,8 @@ class Batches:
         return self.batch(found[: cut(lengths[0], lengths[1], self.budget)[1]])
 
     def _turns(self, cursor: Cursor) -> Generator[tuple[PairBatch, Cursor], None, None]:
-        stream = self._planned(cursor)
-        while turn := list(islice(stream, self.world)):
-            epoch, pairs, _ = turn[self.rank]
-            yield self.batch(pairs, epoch=epoch), turn[-1][2]
-
-    def _planned(self, cursor: Cursor) -> Iterator[tuple[int, NDArray[np.int64], Cursor]]:
-        epoch, skipped = cursor.epoch, cursor.batch
-        while True:
-            upcoming = enumerate(islice(self.plan(epoch), skipped, None), skipped + 1)
-            current = next(upcoming, None)
-            while current is not None:
-                following = next(upcoming, None)  # the last batch of an epoch hands on to the next one
-                number, pairs = current
-                yield epoch, pairs, Cursor(epoch, number) if following else Cursor(epoch + 1, 0)
-                current = following
-            epoch, skipped = epoch + 1, 0
+        for epoch, pairs, following in turns(self.plan, cursor, rank=self.rank, world=self.world):
+            yield self.batch(pairs, epoch=epoch), following
 
     def _fixed(self) -> Fixed:
         if self.layout != "packed":
@@ -172,3 +163,26 @@ def _ranges(count: int, size: int = 1 << 16) -> Iterator[NDArray[np.int64]]:
     """All pairs, some at a time."""
     for start in range(0, count, size):
         yield np.arange(start, min(start + size, count))
+
+
+def turns(
+    plan: Callable[[int], Iterator[NDArray[np.int64]]], cursor: Cursor, *, rank: int, world: int
+) -> Iterator[tuple[int, NDArray[np.int64], Cursor]]:
+    """From the cursor on without end, of each turn of all ranks what is this rank's: the epoch, the examples, the cursor after the turn."""
+    stream = _planned(plan, cursor)
+    while turn := list(islice(stream, world)):
+        epoch, pairs, _ = turn[rank]
+        yield epoch, pairs, turn[-1][2]
+
+
+def _planned(plan: Callable[[int], Iterator[NDArray[np.int64]]], cursor: Cursor) -> Iterator[tuple[int, NDArray[np.int64], Cursor]]:
+    epoch, skipped = cursor.epoch, cursor.batch
+    while True:
+        upcoming = enumerate(islice(plan(epoch), skipped, None), skipped + 1)
+        current = next(upcoming, None)
+        while current is not None:
+            following = next(upcoming, None)  # the last batch of an epoch hands on to the next one
+            number, pairs = current
+            yield epoch, pairs, Cursor(epoch, number) if following else Cursor(epoch + 1, 0)
+            current = following
+        epoch, skipped = epoch + 1, 0

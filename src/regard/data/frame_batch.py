@@ -41,10 +41,6 @@ class FrameBatch:
     def real(self) -> Bool[Tensor, "B T"]:
         return torch.arange(self.frames.shape[1], device=self.frames.device) < self.lengths[:, None]
 
-    @property
-    def places(self) -> int:
-        return self.frames.shape[0] * self.frames.shape[1] + self.labels.numel()
-
     def to(self, device: torch.device | str) -> FrameBatch:
         moved = {name: getattr(self, name).to(device, non_blocking=True) for name in ("frames", "lengths", "labels", "spelled")}
         return replace(self, **moved)

@@ -25,10 +25,6 @@ class PictureBatch:
     def target_tokens(self) -> int:
         return len(self.labels)
 
-    @property
-    def places(self) -> int:
-        return self.source_tokens + self.target_tokens
-
     def to(self, device: torch.device | str) -> PictureBatch:
         return replace(self, pixels=self.pixels.to(device, non_blocking=True), labels=self.labels.to(device, non_blocking=True))
 

@@ -25,7 +25,7 @@ from regard.decode.translate import Decoding
 from regard.decode.translator import longest
 from regard.errors import UsageError
 from regard.look.trace import KINDS, Answer, Choice, Kind, Map, NextWord, Token, Trace, pack
-from regard.models.saved import Saved
+from regard.models.saved import SavedTranslator
 from regard.models.translator import Translator
 from regard.nn.tap import record
 from regard.train.device import Machine
@@ -34,7 +34,7 @@ DIGITS = 6  # of log-probabilities
 
 
 def record_translation(
-    saved: Saved,
+    saved: SavedTranslator,
     text: str,
     *,
     decoding: Decoding,
@@ -71,7 +71,7 @@ def _first(passes: Sequence[Tensor]) -> Float[Tensor, "H T S"]:
     return torch.cat(list(passes), dim=2)[0]
 
 
-def _search(saved: Saved, text: str, decoding: Decoding) -> tuple[list[int], list[Hypothesis]]:
+def _search(saved: SavedTranslator, text: str, decoding: Decoding) -> tuple[list[int], list[Hypothesis]]:
     """The ids of the source and the hypotheses, best first; a beam shows all that it ended with."""
     ids = saved.source.encode(text) if text.strip() else []
     if not ids:

@@ -10,6 +10,8 @@ from torch import nn
 from regard.errors import UsageError
 from regard.models.configs import EncoderDecoder, Model, TrunkConfig
 from regard.models.copying import CopyingTranslator
+from regard.models.image_classifier import ImageClassifier, ImageLabeller
+from regard.models.speech import Listener, Speech
 from regard.models.translator import Translator
 from regard.nn.copying import JointCopy, NoCopy, PointerGenerator, build_copy
 from regard.nn.embed import TokenEmbedding, new_table
@@ -27,6 +29,10 @@ def build(config: Model) -> nn.Module:
         match config:
             case EncoderDecoder():
                 return translator(config)
+            case ImageClassifier():
+                return ImageLabeller(config)
+            case Speech():
+                return Listener(config)
             case _:
                 assert_never(config)
     except (ValueError, ArithmeticError, RuntimeError) as error:  # torch's own words for a size of 0 or a dropout of 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from regard.models.image_classifier import ImageClassifier
+from regard.models.speech import Speech
 from regard.nn.copying import Copy, NoCopy
 from regard.nn.embed import Embedding
 from regard.nn.init import Init, Xavier
@@ -44,4 +46,4 @@ class EncoderDecoder:
     "Size of the target vocabulary; 0: taken from the tokenizer."
 
 
-Model = EncoderDecoder
+Model = EncoderDecoder | ImageClassifier | Speech

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from jaxtyping import Float
 from torch import Tensor, nn
-
-from regard.data.batch import PairBatch
 
 
 class Trainable(Protocol):
@@ -16,4 +14,4 @@ class Trainable(Protocol):
     @property
     def output(self) -> nn.Module: ...
 
-    def __call__(self, batch: PairBatch) -> Float[Tensor, "B T D"]: ...
+    def __call__(self, batch: Any) -> Float[Tensor, "B *T D"]: ...

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 import torch
+from torch import nn
 
 from regard.config.toml import read_toml, structure, unstructure
 from regard.data.tokenise import Tokenizer, load_tokenizer
-from regard.errors import ModelError, RegardError
+from regard.errors import ModelError, RegardError, UsageError
 from regard.models.build import build
 from regard.models.configs import Model
 from regard.models.folder import publish, verify
 from regard.models.tensors import read_tensors, restore, size_of, state_of, written
 from regard.models.translator import Translator
 
-SIDES = ("source", "target")
+TOKENIZERS = ("source", "target", "text")
+"""What a tokenizer of a model may be for."""
 WEIGHTS = "model.safetensors"
 
 
@@ -30,14 +32,35 @@ class Saved:
 
     folder: Path
     config: Model
-    model: Translator
-    source: Tokenizer
-    target: Tokenizer
+    model: nn.Module
+    tokenizers: Mapping[str, Tokenizer]
     tables: Mapping[str, Any]  # what else model.toml holds: [decoding], what the trainer proposes
 
 
+@dataclass(frozen=True, eq=False)
+class SavedTranslator(Saved):
+    """One that translates."""
+
+    model: Translator  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+
+    @property
+    def source(self) -> Tokenizer:
+        return self.tokenizers["source"]
+
+    @property
+    def target(self) -> Tokenizer:
+        return self.tokenizers["target"]
+
+
+def as_translator(saved: Saved) -> SavedTranslator:
+    """The same, known to translate; else an error that says what it is."""
+    if not isinstance(saved.model, Translator):
+        raise UsageError(f"it is of kind {saved.config.kind}, and no translator", where=str(saved.folder), do="use regard classify")
+    return SavedTranslator(saved.folder, saved.config, saved.model, saved.tokenizers, saved.tables)
+
+
 def save_model(
-    folder: Path, model: torch.nn.Module, config: Model, *, tokenizers: tuple[Tokenizer, Tokenizer], tables: Mapping[str, Any], readme: str
+    folder: Path, model: nn.Module, config: Model, *, tokenizers: Mapping[str, Tokenizer], tables: Mapping[str, Any], readme: str
 ) -> None:
     """Write the directory; it appears whole, or stays what it was."""
     tensors = state_of(model)
@@ -50,11 +73,11 @@ def save_model(
     )
 
 
-def tokenizer_files(tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, list[bytes]]:
-    """The files of both tokenizers, by name."""
+def tokenizer_files(tokenizers: Mapping[str, Tokenizer]) -> dict[str, list[bytes]]:
+    """The files of these tokenizers, by file name."""
     with tempfile.TemporaryDirectory() as draft:
-        for side, tokenizer in zip(SIDES, tokenizers, strict=True):
-            tokenizer.save(draft, side)
+        for name, tokenizer in tokenizers.items():
+            tokenizer.save(draft, name)
         return {path.name: [path.read_bytes()] for path in sorted(Path(draft).iterdir())}
 
 
@@ -83,12 +106,5 @@ def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Saved
     except RegardError as error:
         raise ModelError(error.what, where=error.where, do=error.do or "it may be of a newer version") from None
     restore(model, read_tensors(folder / WEIGHTS), where=str(folder / WEIGHTS))
-    assert isinstance(model, Translator)
-    source, target = (load_tokenizer(folder, side) for side in SIDES)
-    return Saved(folder, config, model.to(device).eval(), source, target, tables)
-
-
-def with_vocabularies(config: Model, tokenizers: tuple[Tokenizer, Tokenizer]) -> Model:
-    """The configuration with the sizes that the tokenizers have."""
-    source, target = tokenizers
-    return replace(config, source_vocabulary=source.size, target_vocabulary=target.size)
+    names = [name for name in TOKENIZERS if (folder / f"tokenizer.{name}.json").is_file()]
+    return Saved(folder, config, model.to(device).eval(), {name: load_tokenizer(folder, name) for name in names}, tables)

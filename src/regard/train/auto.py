@@ -7,21 +7,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from regard.data.batch import PairBatch
+from torch import nn
+
+from regard.data.batch import Batch
 from regard.errors import OutOfMemory
 from regard.train.device import Machine, is_out_of_memory
-from regard.train.loss import Objective
 
-CPU_TOKENS = 2048  # a core's caches gain nothing from more, and small steps learn sooner
 GPU_TOKENS = 65_536  # where larger steps stop paying even if they fit
 SMALLEST = 256
 
 
-def fit_tokens(objective: Objective, largest: Callable[[int], PairBatch], *, machine: Machine, most: int = GPU_TOKENS) -> int:
-    """The token budget for this device: the first of most, most/2, ... whose worst batch, `largest(tokens)`, goes forward and back
-    with a tenth of the memory to spare (optimisers need some, and the allocator's pieces do not fit perfectly)."""
+def fit_tokens(
+    objective: nn.Module, largest: Callable[[int], Batch], *, machine: Machine, on_cpu: int = 2048, most: int = GPU_TOKENS
+) -> int:
+    """The token budget for this device: `on_cpu`, or the first of most, most/2, ... whose worst batch, `largest(tokens)`, goes forward
+    and back with a tenth of the memory to spare (optimisers need some, and the allocator's pieces do not fit perfectly)."""
     if machine.device.type == "cpu":
-        return CPU_TOKENS
+        return on_cpu
     tokens = most
     while tokens >= SMALLEST:
         if _fits(objective, largest(tokens + tokens // 10), machine):
@@ -31,7 +33,7 @@ def fit_tokens(objective: Objective, largest: Callable[[int], PairBatch], *, mac
 
 
 def faster_precision(
-    objective: Objective, batch: PairBatch, *, machine: Machine, seconds: float = 4.0
+    objective: nn.Module, batch: Batch, *, machine: Machine, seconds: float = 4.0
 ) -> tuple[Literal["fp32", "bf16"], dict[str, float]]:
     """The precision whose steps are faster, and the seconds of a step in each: the best of as many as the time allows, taken in turns."""
     batch = batch.to(machine.device)
@@ -48,7 +50,7 @@ def faster_precision(
     return min(kinds, key=lambda kind: best[kind]), dict(best)
 
 
-def _fits(objective: Objective, batch: PairBatch, machine: Machine) -> bool:
+def _fits(objective: nn.Module, batch: Batch, machine: Machine) -> bool:
     try:
         _timed(objective, batch.to(machine.device), machine)
     except RuntimeError as error:
@@ -61,7 +63,7 @@ def _fits(objective: Objective, batch: PairBatch, machine: Machine) -> bool:
     return True
 
 
-def _timed(objective: Objective, batch: PairBatch, machine: Machine) -> float:
+def _timed(objective: nn.Module, batch: Batch, machine: Machine) -> float:
     """Seconds of a forward and a backward pass; nothing is learned from it."""
     machine.wait()
     started = time.perf_counter()

@@ -55,8 +55,8 @@ class Train:
     "Checkpoints kept besides the best, at least 2."
     keep_best: int = 1
     "Best checkpoints kept besides the newest."
-    score: Literal["bleu", "loss"] = "bleu"
-    "What decides which model is the best."
+    score: Literal["usual", "loss", "bleu", "accuracy"] = "usual"
+    "What decides which model is the best; usual: BLEU of translations, the accuracy of labels."
     patience: int = 0
     "So many evaluations in a row without a better score end the run; 0 = off."
     tensorboard: bool = False

@@ -8,17 +8,17 @@ from typing import Protocol
 
 import torch
 
-from regard.data.batch import PairBatch
+from regard.data.batch import Batch
 from regard.data.batching import Cursor
 
 
 class Stream(Protocol):
     """Endless batches, whose order is a pure function of the seed: what follows a cursor is always the same."""
 
-    def after(self, cursor: Cursor, /) -> Iterator[tuple[PairBatch, Cursor]]: ...
+    def after(self, cursor: Cursor, /) -> Iterator[tuple[Batch, Cursor]]: ...
 
 
-Step = tuple[list[PairBatch], Cursor]  # the micro-batches, and the cursor after them
+Step = tuple[list[Batch], Cursor]  # the micro-batches, and the cursor after them
 
 
 def steps(stream: Stream, cursor: Cursor, *, accumulate: int, device: torch.device) -> Generator[Step, None, None]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from regard.data.batch import PairBatch
+from regard.data.batch import Batch
 from regard.data.batching import Cursor
 from regard.errors import Interrupted, RegardError
 from regard.models.tensors import restore, state_of
@@ -137,7 +137,7 @@ def train(parts: Parts) -> Progress:
     return progress
 
 
-def optimise(parts: Parts, batches: Sequence[PairBatch], cursor: Cursor) -> Report:
+def optimise(parts: Parts, batches: Sequence[Batch], cursor: Cursor) -> Report:
     """One step, and the counts that come of it."""
     progress = parts.progress
     rate = factor(parts.schedule, progress.updates + 1, share=parts.share(ahead=1), width=parts.width, scores=progress.scores)

@@ -10,7 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from regard.data.batch import IGNORED, PairBatch
+from regard.data.batch import IGNORED, Labelled, PairBatch
+from regard.errors import UsageError
 from regard.models.protocol import Trainable
 
 PADDING = 0  # the class that the "annotated" convention leaves out
@@ -40,17 +41,19 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.loss = model, loss
 
-    def forward(self, batch: PairBatch) -> Float[Tensor, ""]:
+    def forward(self, batch: Labelled) -> Float[Tensor, ""]:
         labels_N = real_rows(batch.labels, batch)
         if self.loss.r_drop and self.training:
+            if not isinstance(batch, PairBatch):
+                raise UsageError("r_drop is for sentence pairs", where="train.loss", do="set r_drop = 0")
             batch = batch.twice()
         hidden_ND = list(real_rows(self.model(batch), batch).split(len(labels_N)))
         return summed(self.model.output, hidden_ND, labels_N, loss=self.loss)  # pyright: ignore[reportCallIssue]  # torch types disable loosely
 
 
-def real_rows(values: Tensor, batch: PairBatch) -> Tensor:
+def real_rows(values: Tensor, batch: Labelled) -> Tensor:
     """The rows whose label counts, end to end. Their number is known beforehand, so that a GPU need not be waited for."""
-    rows = values.flatten(0, 1)
+    rows = values.flatten(0, batch.labels.ndim - 1)
     labels = batch.labels.flatten()
     if batch.target_tokens == len(labels):
         return rows

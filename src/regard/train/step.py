@@ -11,12 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.data.batch import PairBatch
+from regard.data.batch import Batch, halve
 from regard.errors import OutOfMemory
 from regard.train.average import MovingAverage
 from regard.train.device import Late, Machine, is_out_of_memory, seed_everything
-from regard.train.halve import halve
-from regard.train.loss import Objective
 from regard.train.optimise import Optimiser
 from regard.train.parallel import Ranks
 
@@ -53,7 +51,7 @@ class Learner:
 
     def __init__(
         self,
-        objective: Objective,
+        objective: nn.Module,
         optimiser: Optimiser,
         *,
         machine: Machine,
@@ -73,7 +71,7 @@ class Learner:
     def model(self) -> nn.Module:
         return self.objective.model  # type: ignore[return-value]
 
-    def step(self, batches: Sequence[PairBatch], *, step: int, updates: int, factor: float) -> Report:
+    def step(self, batches: Sequence[Batch], *, step: int, updates: int, factor: float) -> Report:
         """Take step number `step`, after `updates` good ones, at `factor` times the optimiser's rate."""
         loss = self._gradients(batches, step)
         source, target, pairs = (
@@ -114,7 +112,7 @@ class Learner:
             read.append(Verdict(step, bool(bad.read()), pairs))
         return read
 
-    def _gradients(self, batches: Sequence[PairBatch], step: int) -> Tensor:
+    def _gradients(self, batches: Sequence[Batch], step: int) -> Tensor:
         """Accumulate the gradient of the summed loss. Out of memory on any rank: all begin the step again, with halves."""
         pieces = list(batches)
         while True:
@@ -141,7 +139,7 @@ class Learner:
             self.splits += 1
             self.largest = max(_size(piece) for piece in pieces) - 1
 
-    def _accumulate(self, pieces: Sequence[PairBatch], step: int) -> Tensor:
+    def _accumulate(self, pieces: Sequence[Batch], step: int) -> Tensor:
         losses = []
         for number, piece in enumerate(pieces):
             seed_everything(self.seed, step, number, self.ranks.rank)
@@ -151,8 +149,8 @@ class Learner:
             losses.append(loss.detach())
         return torch.stack(losses).sum()
 
-    def _small_enough(self, pieces: list[PairBatch]) -> list[PairBatch]:
-        done: list[PairBatch] = []
+    def _small_enough(self, pieces: list[Batch]) -> list[Batch]:
+        done: list[Batch] = []
         while pieces:
             halves = halve(pieces[0]) if _size(pieces[0]) > self.largest else (pieces[0],)
             if len(halves) == 1:
@@ -171,5 +169,5 @@ class Learner:
         return gradients
 
 
-def _size(batch: PairBatch) -> int:
+def _size(batch: Batch) -> int:
     return batch.source_tokens + batch.target_tokens

@@ -1,11 +1,9 @@
-"""A trained model in the hand: `regard.load(folder)`, then translate, score and look."""
+"""A trained translator in the hand: translate, score and look."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Literal
 
 import torch
 
@@ -17,14 +15,14 @@ from regard.decode.translate import Decoding, Translation
 from regard.decode.translator import translate_texts
 from regard.errors import ModelError, UsageError
 from regard.look.trace import KINDS, Kind, Trace
-from regard.models.saved import Saved, load_model
-from regard.train.device import Machine, Precision, machine
+from regard.models.saved import SavedTranslator
+from regard.train.device import Machine
 
 
-class Loaded:
+class LoadedTranslator:
     """One model, or several of one vocabulary that decide together."""
 
-    def __init__(self, saved: Sequence[Saved], machine: Machine):
+    def __init__(self, saved: Sequence[SavedTranslator], machine: Machine):
         self.saved, self.machine = tuple(saved), machine
         first = self.saved[0]
         self.model, self.config, self.source, self.target = first.model, first.config, first.source, first.target
@@ -109,11 +107,3 @@ class Loaded:
         stack.enter_context(torch.inference_mode())
         stack.enter_context(self.machine.autocast())
         return stack
-
-
-def load(*folders: str | Path, device: Literal["auto", "cpu", "cuda"] = "auto", precision: Precision = "fp32") -> Loaded:
-    """A model folder, a run folder (its best model), or several of them as an ensemble."""
-    if not folders:
-        raise UsageError("there is no model to load", do="name a model folder, such as runs/demo/best")
-    chosen = machine(device, precision)
-    return Loaded([load_model(folder, device=chosen.device) for folder in folders], chosen)

@@ -1,0 +1,81 @@
+"""A trained classifier in the hand: files in, labels with their probabilities out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from regard.data.audio import framed
+from regard.data.frame_batch import FrameBatch
+from regard.data.images import read_picture
+from regard.data.picture_batch import PictureBatch
+from regard.decode.ctc import prefix_beam
+from regard.models.image_classifier import ImageLabeller
+from regard.models.saved import Saved
+from regard.models.speech import Listener
+from regard.train.device import Machine
+
+AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a model says of one thing: its answers, likeliest first, and the probability of each."""
+
+    names: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+    @property
+    def best(self) -> str:
+        return self.names[0]
+
+
+class LoadedClassifier:
+    """A model that labels pictures or recordings, or spells what is said in them."""
+
+    def __init__(self, saved: Saved, machine: Machine):
+        assert isinstance(saved.model, ImageLabeller | Listener)
+        self.saved, self.machine = saved, machine
+        self.model, self.config = saved.model, saved.model.config
+
+    def classify(self, things: Sequence[str | Path | bytes], *, top: int = 0) -> list[Labels]:
+        """The labels of each file (or of its bytes), all of them or the `top` likeliest."""
+        found: list[Labels] = []
+        with torch.inference_mode(), self.machine.autocast():
+            for start in range(0, len(things), AT_ONCE):
+                found += self._some(things[start : start + AT_ONCE], top=top)
+        return found
+
+    def _some(self, things: Sequence[str | Path | bytes], *, top: int) -> list[Labels]:
+        model = self.model
+        if isinstance(model, ImageLabeller):
+            pixels = [read_picture(thing, channels=model.config.channels, size=model.config.size) for thing in things]
+            batch = PictureBatch(torch.stack(pixels), torch.zeros(len(pixels), dtype=torch.long), tuple(range(len(pixels))))
+            return self._ranked(model.output(model(batch.to(self.machine.device))), top=top)
+        contents = [thing if isinstance(thing, bytes) else Path(thing) for thing in things]
+        names = [str(thing) if not isinstance(thing, bytes) else "the recording" for thing in things]
+        frames = [framed(content, model.config.features, where=name) for content, name in zip(contents, names)]
+        batch = FrameBatch.of(frames, [[0]] * len(frames), np.arange(len(frames)).tolist()).to(self.machine.device)
+        scores = model.output(model(batch))
+        if model.config.output == "label":
+            return self._ranked(scores, top=top)
+        log_probs, ends = scores.float().log_softmax(-1).cpu(), model.lengths(batch.lengths).tolist()
+        return [self._spelled(rows[:end], top=top) for rows, end in zip(log_probs, ends)]
+
+    def _ranked(self, scores_BV: torch.Tensor, *, top: int) -> list[Labels]:
+        names = self.config.labels
+        shares, places = scores_BV.float().softmax(-1).cpu().sort(dim=-1, descending=True, stable=True)
+        count = top or len(names)
+        return [
+            Labels(tuple(names[place] for place in order[:count]), tuple(share[:count]))
+            for order, share in zip(places.tolist(), shares.tolist())
+        ]
+
+    def _spelled(self, log_probs_PV: torch.Tensor, *, top: int) -> Labels:
+        found = prefix_beam(log_probs_PV)[: top or 1]
+        texts = tuple("".join(self.config.labels[letter - 1] for letter in one.letters) for one in found)
+        return Labels(texts, tuple(float(np.exp(one.log_prob)) for one in found))

@@ -1,0 +1,160 @@
+"""Labels for things that lie in memory: pictures, recordings. What they are, and how an answer is read off, is told from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from regard.data.batch import Batch
+from regard.data.batching import Batching
+from regard.data.examples import ExampleBatches, Examples
+from regard.errors import DataError, UsageError
+from regard.evaluate.accuracy import accuracy, letter_errors
+from regard.models.configs import Model
+from regard.models.saved import save_model
+from regard.run import Run
+from regard.tasks.protocol import Check
+from regard.tasks.telling import readme, say
+from regard.train.device import Machine
+from regard.train.loss import CrossEntropy
+
+
+class Things(Examples, Protocol):
+    """Examples whose right answers are known."""
+
+    @property
+    def answers(self) -> Sequence[str]: ...
+
+    def some(self, places: NDArray[np.int64]) -> Self: ...
+
+
+T = TypeVar("T", bound=Things)
+
+
+@dataclass(frozen=True, eq=False)
+class Labelling:
+    """A run that learns labels."""
+
+    run: Run
+    config: Model
+    train: Things
+    valid: Things | None
+    test: Things | None
+    fingerprint: str
+    what: str
+    """What the examples are, in the plural."""
+    goal: Callable[[nn.Module, CrossEntropy], nn.Module]
+    """Model and loss as one module."""
+    read: Callable[[nn.Module, Any], list[str]]
+    """The model's answer to each example of a batch."""
+    on_cpu: int
+    letters: bool = False
+    """Whether an answer may be nearly right."""
+
+    usual = "accuracy"
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        held = {"held out": len(self.valid.costs)} if self.valid is not None and not self.run.data.valid else {}
+        return {"read": len(self.train.costs) + sum(held.values()), **held, "kept": len(self.train.costs)}
+
+    def batches(self, batching: Batching, *, rank: int = 0, world: int = 1) -> ExampleBatches:
+        return ExampleBatches(self.train, batching, seed=self.run.train.seed, rank=rank, world=world)
+
+    def objective(self, model: nn.Module) -> nn.Module:
+        return self.goal(model, self.run.train.loss)
+
+    def watch(self, model: nn.Module, machine: Machine, batching: Batching) -> Callable[[Check], Mapping[str, float]] | None:
+        if self.valid is None:
+            return None
+        valid, goal = self.valid, self.goal(model, CrossEntropy(smoothing=0.0))
+
+        def watched(check: Check) -> dict[str, float]:
+            total, labels = 0.0, 0
+
+            def lost(batch: Batch) -> None:
+                nonlocal total, labels
+                total += float(goal(batch))
+                labels += batch.target_tokens
+
+            found = self._answers(model, valid, machine, batching, check, also=lost)
+            return {"loss": total / max(1, labels), "accuracy": accuracy(found, valid.answers).score}
+
+        return watched
+
+    def sample(self, model: nn.Module) -> None:
+        return None
+
+    def save(self, folder: Path, model: nn.Module) -> None:
+        page = readme(
+            "A classifier",
+            learned=f"{len(self.train.costs):,} {self.what}",
+            corpora=self.run.data.train,
+            use="regard classify FOLDER FILE...",
+        )
+        save_model(folder, model, self.config, tokenizers={}, tables={}, readme=page)
+
+    def score(self, model: nn.Module, machine: Machine, batching: Batching, check: Check) -> dict[str, dict[str, Any]]:
+        if self.test is None:
+            return {}
+        say(f"labelling the {len(self.test.costs):,} {self.what} of the test")
+        with torch.no_grad():
+            found = self._answers(model, self.test, machine, batching, check)
+        scores = [accuracy(found, self.test.answers)]
+        scores += [letter_errors(found, self.test.answers)] if self.letters else []
+        return {score.name: score.json() for score in scores}
+
+    def _answers(
+        self,
+        model: nn.Module,
+        things: Things,
+        machine: Machine,
+        batching: Batching,
+        check: Check,
+        also: Callable[[Batch], None] = lambda batch: None,
+    ) -> list[str]:
+        """In the order of the things."""
+        found = [""] * len(things.costs)
+        for batch in ExampleBatches(things, batching).once():
+            check()
+            batch = batch.to(machine.device)
+            with machine.autocast():
+                also(batch)
+                for place, answer in zip(batch.pairs, self.read(model, batch), strict=True):
+                    found[place] = answer
+        return found
+
+
+def parted(run: Run, things: T) -> tuple[T, T | None]:
+    """What is learned from, and what is held out of it (`data.hold_out` of them, drawn by lot) where no validation corpus is named."""
+    if run.data.valid or not run.data.hold_out:
+        return things, None
+    count, held = len(things.costs), run.data.hold_out
+    if held >= count:
+        raise DataError(f"{held} cannot be held out of {count}", where="data.hold_out", do="hold out fewer")
+    order = np.random.default_rng([1, count]).permutation(count)
+    return things.some(np.sort(order[held:])), things.some(np.sort(order[:held]))
+
+
+def only(corpora: Sequence[object], kinds: tuple[type, ...], *, part: str, reader: str) -> list[Any]:
+    """These corpora, if the model can read them all."""
+    names = ", ".join(str(getattr(kind, "kind", kind.__name__)) for kind in kinds)
+    for corpus in corpora:
+        if not isinstance(corpus, kinds):
+            kind = getattr(corpus, "kind", type(corpus).__name__)
+            raise UsageError(f"{reader} cannot read a corpus of kind {kind}", where=f"data.{part}", do=f"give {names}")
+    return list(corpora)
+
+
+def without_metrics(run: Run) -> Run:
+    """Labels have their own scores, not those of translations."""
+    if run.metrics:
+        raise UsageError(f"{run.metrics[0]} is a score of translations", where="metrics", do="leave metrics out")
+    return replace(run)

@@ -1,0 +1,34 @@
+"""Which job a run is: its model says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import assert_never
+
+from regard.models.configs import EncoderDecoder
+from regard.models.image_classifier import ImageClassifier
+from regard.models.saved import Saved
+from regard.models.speech import Speech
+from regard.run import Run
+from regard.tasks.protocol import Task
+from regard.train.parallel import Ranks
+from regard.train.signals import Signals
+
+
+def open_task(run: Run, out: Path, *, ranks: Ranks, signals: Signals, warm: Saved | None = None) -> Task:
+    """The run's job, its data read, and its model's configuration completed by them."""
+    match run.model:
+        case EncoderDecoder() as config:
+            from regard.tasks.translation import open_translation
+
+            return open_translation(run, config, out, ranks=ranks, signals=signals, warm=warm)
+        case ImageClassifier() as config:
+            from regard.tasks.pictures import open_pictures
+
+            return open_pictures(run, config)
+        case Speech() as config:
+            from regard.tasks.speech import open_speech
+
+            return open_speech(run, config)
+        case _:
+            assert_never(run.model)

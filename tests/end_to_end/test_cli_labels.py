@@ -1,0 +1,168 @@
+"""Pictures and recordings from files to a scored classifier, through the real command line: trained, resumed, asked, and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import small_run
+import small_sound
+from regard.models.tensors import read_tensors
+
+SIZE, CLASSES = 8, 3
+
+PICTURES = """
+[data]
+train = [{ kind = "arrays", path = "train.npz" }]
+test = [{ kind = "arrays", path = "test.npz" }]
+hold_out = 30
+
+[model]
+kind = "image-classifier"
+d_model = 16
+
+[model.body]
+kind = "patches"
+embedding = { patch = 4 }
+encoder = { layers = 1, heads = 2, placement = "pre", dropout = 0.0, feed_forward = { d_ff = 32 } }
+
+[batching]
+tokens = 24
+
+[train]
+steps = 60
+device = "cpu"
+precision = "fp32"
+optimiser = { kind = "adamw", rate = 1e-2 }
+schedule = { kind = "constant" }
+log_every = 10
+evaluate_every = 20
+save_every = 25
+"""
+
+SPEECH = """
+[data]
+train = [{ kind = "recordings", path = "all.tar.xz", label = "^(.)_", only = "^[ag]_.*_[0-6]$", spelled = ["a=ab", "g=ba"] }]
+valid = [{ kind = "recordings", path = "all.tar.xz", label = "^(.)_", only = "^[ag]_.*_7$", spelled = ["a=ab", "g=ba"] }]
+test = [{ kind = "recordings", path = "all.tar.xz", label = "^(.)_", only = "^[ag]_.*_[89]$", spelled = ["a=ab", "g=ba"] }]
+
+[model]
+kind = "speech"
+d_model = 16
+output = "OUTPUT"
+features = { rate = 8000, mels = 20, normalise = "none" }
+body = { kind = "transformer", encoder = { layers = 1, heads = 2, placement = "pre", dropout = 0.0, feed_forward = { d_ff = 32 } } }
+
+[batching]
+tokens = 300
+
+[train]
+steps = 80
+device = "cpu"
+precision = "fp32"
+optimiser = { kind = "adamw", rate = 5e-3 }
+schedule = { kind = "constant" }
+log_every = 20
+evaluate_every = 40
+"""
+
+
+def bars(count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A bar that lies, one that stands, and none, in noise."""
+    random = np.random.default_rng(seed)
+    pixels = random.integers(0, 90, (count, SIZE, SIZE))
+    labels = np.arange(count) % CLASSES
+    for picture, label in zip(pixels, labels):
+        place = random.integers(1, SIZE - 1)
+        if label == 0:
+            picture[place] = 255
+        elif label == 1:
+            picture[:, place] = 255
+    return pixels.astype(np.uint8), labels
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pictures")
+    for name, count, seed in (("train", 240, 1), ("test", 60, 2)):
+        images, labels = bars(count, seed=seed)
+        np.savez(folder / f"{name}.npz", images=images, labels=labels)
+    small_run.write(folder, "bars.toml", PICTURES.strip().split("\n"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(pictures: Path) -> Path:
+    out = pictures / "run"
+    ended = small_run.regard("train", pictures / "bars.toml", "--out", out, "--progress", "none")
+    assert ended.code == 0, ended.error
+    assert "accuracy" in ended.error
+    return out
+
+
+def test_a_vision_transformer_from_files_to_a_score(trained: Path):
+    report = json.loads((trained / "report.json").read_text())
+    assert report["scores"]["accuracy"]["score"] > 85
+    assert report["scores"]["accuracy"]["signature"] == "accuracy|n:60"
+    assert report["data"] == {"read": 240, "held out": 30, "kept": 210}
+    evaluated = [line for line in small_run.log_of(trained) if line.get("event") == "evaluate"]
+    assert len(evaluated) == 3 and all({"loss", "accuracy"} <= line.keys() for line in evaluated)
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(pictures: Path, trained: Path):
+    out = pictures / "again"
+    small_run.regard("train", pictures / "bars.toml", "--out", out, "--progress", "none", "--train.steps", "25")
+    run = out / "run.toml"
+    run.write_text(run.read_text().replace("steps = 25", "steps = 60"))
+    ended = small_run.regard("train", "--resume", out, "--force", "--progress", "none")
+    assert ended.code == 0, ended.error
+    one, other = (read_tensors(folder / "checkpoints" / "step-60" / "model.safetensors") for folder in (trained, out))
+    assert all((one[name] == other[name]).all() for name in one)
+
+
+def test_classify_names_each_picture(trained: Path, tmp_path: Path):
+    image = pytest.importorskip("PIL.Image", reason="Pillow, of the vision extra, reads PNG")
+    images, labels = bars(9, seed=5)
+    files = [tmp_path / f"{place}.png" for place in range(9)]
+    for file, pixels in zip(files, images):
+        image.fromarray(pixels).save(file)
+    ended = small_run.regard("classify", trained, *files, "--json", "--top", "2")
+    assert ended.code == 0, ended.error
+    lines = [json.loads(line) for line in ended.out.splitlines()]
+    assert [line["file"] for line in lines] == [str(file) for file in files]
+    right = sum(line["labels"][0]["label"] == str(label) for line, label in zip(lines, labels))
+    assert right >= 7
+    assert all(len(line["labels"]) == 2 and line["labels"][0]["probability"] >= line["labels"][1]["probability"] for line in lines)
+    by_name = small_run.regard("classify", trained, stdin="\n".join(map(str, files)))
+    assert [line.split("\t")[0] for line in by_name.out.splitlines()] == [str(file) for file in files]
+
+
+def test_what_a_classifier_cannot_do_is_said(trained: Path, pictures: Path, tmp_path: Path):
+    ended = small_run.regard("translate", trained, stdin="Hallo\n")
+    assert (ended.code, ended.out) == (2, "") and "is of kind image-classifier, and no translator" in ended.error
+    ended = small_run.regard("classify", trained, tmp_path / "absent.png")
+    assert ended.code == 3 and "absent.png" in ended.error
+    text = PICTURES.replace('kind = "arrays", path = "train.npz"', 'kind = "tsv", path = "bars.toml"')
+    recipe = small_run.write(pictures, "wrong.toml", text.strip().split("\n"))
+    ended = small_run.regard("train", recipe, "--out", tmp_path / "no", "--progress", "none")
+    assert ended.code == 2 and "cannot read a corpus of kind tsv" in ended.error
+    ended = small_run.regard("train", pictures / "bars.toml", "--out", tmp_path / "no", "--train.score", "bleu", "--progress", "none")
+    assert ended.code == 2 and "bleu is no score of models of kind image-classifier" in ended.error
+
+
+@pytest.mark.parametrize("output", ["label", "ctc"])
+def test_recordings_from_an_archive_to_a_score(output: str, tmp_path: Path):
+    small_sound.archive(tmp_path / "all.tar.xz", small_sound.digits(10, names="abcdefg"))
+    recipe = small_run.write(tmp_path, "sounds.toml", SPEECH.replace("OUTPUT", output).strip().split("\n"))
+    ended = small_run.regard("train", recipe, "--out", tmp_path / "run", "--progress", "none")
+    assert ended.code == 0, ended.error
+    scores = json.loads((tmp_path / "run" / "report.json").read_text())["scores"]
+    assert scores["accuracy"]["score"] > 70
+    assert ("cer" in scores) == (output == "ctc")
+    sound = tmp_path / "one.wav"
+    sound.write_bytes(small_sound.wav(small_sound.tone(200, noise=0.05, seed=3)))
+    ended = small_run.regard("classify", tmp_path / "run", sound)
+    assert ended.code == 0 and ended.out.startswith(f"{sound}\tab ")
