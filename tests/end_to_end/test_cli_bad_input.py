@@ -414,7 +414,7 @@ def test_every_end_has_its_documented_code(monkeypatch: pytest.MonkeyPatch, erro
     def fails(*_: object, **__: object):
         raise error
 
-    monkeypatch.setattr("regard.load", fails)
+    monkeypatch.setattr("regard.loaded.load_translator", fails)
     ended = regard("translate", "anything")
     assert ended.code == code and matches(f"regard: {says}", ended.error.strip())
     assert re.search(rf"\b{code} ", EXIT_CODES)
