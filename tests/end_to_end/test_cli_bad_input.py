@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
+import random
 import re
 import shlex
 import shutil
@@ -17,6 +19,7 @@ import pytest
 import torch
 
 import small_run
+from hostile import HOSTILE
 from regard.cli import EXIT_CODES
 from regard.errors import Interrupted
 from small_run import regard
@@ -381,6 +384,24 @@ def test_lines_from_standard_input_are_read_as_from_a_file(bench: Path, monkeypa
         "standard input:8: invalid UTF-8 at byte 1, left empty",
     ]
     assert by_file.error == by_pipe.error.replace("standard input", "odd")
+
+
+def test_ten_thousand_odd_lines_come_out_as_many_and_in_order(bench: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(bench)
+    chance = random.Random(4)
+    odd = [text.replace("\n", "").replace("\r", "")[:40].encode("utf-8", "replace") for text in HOSTILE]
+    odd += [b"", b" ", b"\xff", b"\xc3(", b"\x0b\x0c\x1c", b"\0", b"|||", b"1 ||| x"]
+    odd += [text.encode() for text in ("\u2028", "a\x85b", "\U0001f469\u200d")]
+    lines = [b" ".join(chance.choices(odd, k=chance.randrange(1, 3))) for _ in range(10_000)]
+    ended = regard("translate", "run", "--beam", 1, "--max-length", 1, "--json", stdin=b"\n".join(lines) + b"\n")
+    assert ended.code == OK, ended.error
+    answers = [json.loads(line) for line in ended.out.removesuffix("\n").split("\n")]
+    told = {int(number): why for number, why in re.findall(r"^standard input:(\d+): (.*), left empty$", ended.error, flags=re.MULTILINE)}
+    assert len(answers) == len(lines)
+    for number, (line, answer) in enumerate(zip(lines, answers, strict=True), 1):
+        broken = b"\0" in line or b"\xff" in line or b"\xc3(" in line
+        assert (number in told) == broken
+        assert answer["source"] == ("" if broken else line.decode("utf-8"))
 
 
 def test_a_dash_is_standard_input_wherever_a_text_is_asked_for(bench: Path, monkeypatch: pytest.MonkeyPatch):
