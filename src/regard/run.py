@@ -46,6 +46,10 @@ class Data:
     workers: int = 0
     "Processes that tokenise; 0: by the size of the corpus."
 
+    def __post_init__(self):
+        if self.hold_out < 0 or self.workers < 0:
+            raise UsageError("hold_out and workers cannot be negative", do="take 0 or more")
+
 
 @dataclass(frozen=True)
 class Run:

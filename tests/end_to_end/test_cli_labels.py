@@ -153,6 +153,61 @@ def test_what_a_classifier_cannot_do_is_said(trained: Path, pictures: Path, tmp_
     assert ended.code == 2 and "bleu is no score of models of kind image-classifier" in ended.error
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("classify {run} absent.png", 3, "absent.png: there is no such file; check the path"),
+        ("classify {run} short.png", 3, "short.png: the picture is damaged or cut short (image file is truncated); fetch the file again"),
+        ("classify {run} nothing.png", 3, "nothing.png: it is no picture that can be read; give a PNG or JPEG"),
+        ("classify {run} text.png", 3, "text.png: it is no picture that can be read; give a PNG or JPEG"),
+        ("classify {run} fine.png --top 0", 2, "--top 0 shows nothing; take 1 or more"),
+        ("plan {run}", 2, "it is of kind image-classifier, and only translators can be planned yet; name the recipe of a translator"),
+        ("train bars.toml --data.hold_out 900", 3, "data.hold_out: 900 cannot be held out of 240; hold out fewer"),
+        ("train bars.toml --data.hold_out -1", 2, "data: hold_out and workers cannot be negative; take 0 or more"),
+        ("train unlike.toml", 3, "labels: 4 labels for 5 pictures"),
+        ("train unnamed.toml", 3, "it has no array 'labels'; give it images, labels"),
+        ("train text.toml", 3, "it is no whole .npz file of plain arrays (ValueError); fetch the file again"),
+        (
+            "train bars.toml --model.body.embedding.patch 3",
+            2,
+            "patches of 3 x 3 do not cover a picture of 8 x 8 pixels evenly; scale or cut",
+        ),
+    ],
+)
+def test_bad_pictures_are_one_line(
+    trained: Path, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, code: int, says: str
+):
+    image = pytest.importorskip("PIL.Image", reason="Pillow, of the vision extra, reads PNG")
+    monkeypatch.chdir(tmp_path)
+    images, labels = bars(5, seed=3)
+    image.fromarray(images[0]).save("fine.png")
+    for name, content in {"short": Path("fine.png").read_bytes()[:60], "nothing": b"", "text": b"hello"}.items():
+        Path(f"{name}.png").write_bytes(content)
+    np.savez("unlike.npz", images=images, labels=labels[:4])
+    np.savez("unnamed.npz", images=images)
+    Path("text.npz").write_bytes(b"hello")
+    for name in ("bars", "unlike", "unnamed", "text"):
+        corpus = f"{pictures}/train.npz" if name == "bars" else f"{name}.npz"
+        text = PICTURES.replace("train.npz", corpus).replace("test.npz", f"{pictures}/test.npz")
+        small_run.write(tmp_path, f"{name}.toml", text.strip().split("\n"))
+    given = words.format(run=trained).split()
+    ended = small_run.regard(*given, *(("--out", "out", "--progress", "none") if given[0] == "train" else ()))
+    assert ended.code == code and not ended.out, ended.error
+    assert ended.error.startswith("regard: ") and ended.error.count("\n") == 1 and says in ended.error, ended.error
+    assert not Path("out").exists()
+
+
+def test_paths_that_come_by_standard_input(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    image = pytest.importorskip("PIL.Image", reason="Pillow, of the vision extra, reads PNG")
+    monkeypatch.chdir(tmp_path)
+    images, _ = bars(2, seed=3)
+    names = [b"a.png", b"sch\xf6n.png"]  # a name is bytes, whatever its writer took them for
+    for name, pixels in zip(names, images):
+        image.fromarray(pixels).save(b"./" + name, format="PNG")
+    ended = small_run.regard("classify", trained, stdin=b"\n".join([names[0], b"", names[1]]) + b"\n")
+    assert ended.code == 0 and ended.out.count("\n") == 2, ended.error
+
+
 @pytest.mark.parametrize("output", ["label", "ctc"])
 def test_recordings_from_an_archive_to_a_score(output: str, tmp_path: Path):
     small_sound.archive(tmp_path / "all.tar.xz", small_sound.digits(10, names="abcdefg"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +17,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     import json
-    import sys
     from itertools import chain, islice
 
     from regard.errors import UsageError
@@ -25,8 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top < 1:
         raise UsageError(f"--top {arguments.top} shows nothing", do="take 1 or more")
     model = load_classifier(arguments.model, device=arguments.device, precision=arguments.precision)
-    named = (line.rstrip("\n") for line in sys.stdin)
-    files = chain.from_iterable((path for path in named if path) if file == "-" else [file] for file in arguments.files)
+    files = chain.from_iterable(named() if file == "-" else [file] for file in arguments.files)
     while some := list(islice(files, 64)):
         for file, labels in zip(some, model.classify(some, top=arguments.top), strict=True):
             if arguments.json:
@@ -35,3 +34,16 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 print("\t".join([file, *(f"{name} {share:.4f}" for name, share in zip(labels.names, labels.probabilities))]))
     return 0
+
+
+def named() -> Iterator[str]:
+    """The paths that come by standard input, a line each."""
+    import os
+    import sys
+
+    from regard.data.text import unreadable
+
+    try:
+        yield from (os.fsdecode(line.rstrip(b"\n")) for line in sys.stdin.buffer if line != b"\n")
+    except OSError as error:
+        raise unreadable("standard input", error) from None

@@ -42,12 +42,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 def planned(arguments: argparse.Namespace):
     """The plan that the arguments ask for."""
+    from regard.errors import UsageError
     from regard.plan.budget import plan
     from regard.plan.part import Load
     from regard.plan.tables import read
     from regard.train.device import machine
 
     name, configured = wanted(arguments)
+    if configured.model.kind != "translator":
+        what = f"it is of kind {configured.model.kind}, and only translators can be planned yet"
+        raise UsageError(what, where=name, do="name the recipe of a translator")
     model = with_vocabulary(configured, arguments.vocabulary)
     chosen = machine(arguments.device, arguments.precision)
     length = arguments.length or length_of(model)

@@ -41,7 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("--resume goes on with the run as it was begun", do="leave recipe and settings out, or start a new run")
         out = Path(arguments.resume)
         with kept_whole(out):
-            report = train_run(read_begun(out), out, resume=True, force=arguments.force, show=arguments.progress)
+            configured = read_begun(out)
+            report = train_run(configured, out, resume=True, force=arguments.force, show=arguments.progress)
     else:
         if own:
             out = folder_of(arguments.source, arguments.target, out=arguments.out)
@@ -61,10 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
             warm = load_model(arguments.warm) if arguments.warm else None
             report = train_run(configured, out, warm=warm, show=arguments.progress)
     if report:
-        say(left_out(report["data"]))
+        translator = configured.model.kind == "translator"
+        say(left_out(report["data"], of="pairs" if translator else "examples"))
         for name, found in report["scores"].items():
             say(f"{name} {found['score']:.2f}  ({found['signature']})")
-        say(f"{out}/best is the model; try: regard translate {out}/best FILE")
+        say(f"{out}/best is the model; try: regard {'translate' if translator else 'classify'} {out}/best FILE")
     return 0
 
 
@@ -95,8 +97,9 @@ def kept_whole(out: Path) -> Iterator[None]:
         raise
 
 
-def left_out(counts: dict[str, int]) -> str:
+def left_out(counts: dict[str, int], *, of: str) -> str:
     """How many pairs were not learned from, and why."""
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.items() if reason not in ("read", "kept"))
-    every = f"learned from {counts['kept']:,} of {counts['read']:,} pairs"
-    return f"{every} (left out: {reasons}; `regard check FILES` names the lines)" if reasons else every
+    every = f"learned from {counts['kept']:,} of {counts['read']:,} {of}"
+    lines = "; `regard check FILES` names the lines" if of == "pairs" else ""
+    return f"{every} (left out: {reasons}{lines})" if reasons else every

@@ -69,9 +69,11 @@ def read_arrays(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     except FileNotFoundError:
         raise DataError("there is no such file", where=str(path), do="check the path, or give --data-root") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"it is no whole .npz file of plain arrays ({error})", where=str(path), do="fetch the file again") from None
+        raise DataError(
+            f"it is no whole .npz file of plain arrays ({type(error).__name__})", where=str(path), do="fetch the file again"
+        ) from None
     if missing := [name for name in names if name not in arrays]:
-        raise DataError(f"it has no array {missing[0]!r}", where=str(path), do=f"a graph needs {', '.join(names)}")
+        raise DataError(f"it has no array {missing[0]!r}", where=str(path), do=f"give it {', '.join(names)}")
     return arrays
 
 
