@@ -14,6 +14,7 @@ from regard.models.configs import EncoderDecoder
 from regard.nn import attention
 from regard.nn.attention import Bias, Kernel, Normaliser, Pattern, Score
 from regard.nn.attention.sight import Sight
+from regard.nn.attention.slots import Own
 
 TEXT = (Path(__file__).parents[2] / "docs" / "attention.md").read_text(encoding="utf-8")
 
@@ -44,5 +45,5 @@ def test_the_pictures_are_those_of_the_predicates():
 
 
 def test_every_member_is_named():
-    kinds = {member.kind for union in (Score, Pattern, Bias, Normaliser) for member in get_args(union)} | set(get_args(Kernel))
+    kinds = {member.kind for union in (Score, Pattern, Bias, Normaliser, Own) for member in get_args(union)} | set(get_args(Kernel))
     assert kinds <= set(re.findall(r"`([a-z0-9-]+)`", TEXT))

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, assert_never
 
 from torch import nn
 
+from regard.nn.attention.longformer import LongformerAttention
 from regard.nn.attention.multihead import MultiHead
 from regard.nn.feedforward import PositionWise
 
@@ -58,3 +59,5 @@ def initialise(module: nn.Module, init: Init, *, layers: int) -> None:
         for layer in (*inward, *outward):
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
+        if isinstance(part, LongformerAttention):
+            part.copy_maps()

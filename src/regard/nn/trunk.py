@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -15,7 +13,7 @@ from regard.nn.view import Memory, Tokens, View
 class Trunk(nn.Module):
     """Vectors in, vectors out. One that is causal goes on, given a state, from what the state holds, and leaves what it read there."""
 
-    packs: ClassVar[bool] = True
+    packs: bool = True
     """Documents end to end in one row cost no more than they must. (Every trunk takes them, and gives the same numbers.)"""
 
     width: int

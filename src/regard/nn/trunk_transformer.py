@@ -11,9 +11,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import UsageError
+from regard.nn.attention.lowrank import Common
 from regard.nn.attention.multihead import Attention, MultiHead
-from regard.nn.attention.patterns import Causal
-from regard.nn.cache import Growing, State, new_state
+from regard.nn.attention.slots import Cross, Own, build_attention
+from regard.nn.cache import State, new_state
 from regard.nn.feedforward import FeedForward, PositionWise
 from regard.nn.narrow import narrow
 from regard.nn.norms import LayerNorm, Norm, build_norm
@@ -36,9 +37,11 @@ class Transformer:
     "Heads of keys and values, shared by several query heads (GQA, MQA); 0: as many as heads."
     d_head: int = 0
     "Width of a head; 0: d_model / heads."
-    own: Attention = Attention()
+    own: Own = Attention()
     "Self-attention."
-    cross: Attention = Attention()
+    cycle: tuple[Own, ...] = ()
+    "Self-attentions that the layers have in turn, in place of `own`: a local and a compressed one make L M L M L of five layers."
+    cross: Cross = Attention()
     "Attention to the encoder; read by decoders only."
     feed_forward: FeedForward = FeedForward()
     "The position-wise layer."
@@ -53,6 +56,10 @@ class Transformer:
     skip: bool = True
     "The residual connection; false only to see what happens without."
 
+    def own_of(self, layer: int) -> Own:
+        """The self-attention of this layer."""
+        return self.cycle[layer % len(self.cycle)] if self.cycle else self.own
+
 
 class Block(nn.Module):
     """x + attention, then (in a decoder) x + cross-attention, then x + feed-forward; each with its norm."""
@@ -60,21 +67,21 @@ class Block(nn.Module):
     cross: Sequence[MultiHead]  # one for each memory, in nn.ModuleLists
     cross_residual: Sequence[Residual]
 
-    def __init__(self, config: Transformer, d_model: int, *, causal: bool, memories: int, name: str):
+    def __init__(self, config: Transformer, d_model: int, *, layer: int, causal: bool, memories: int, common: Common, name: str):
         super().__init__()
-        heads = {
+        axes = {
             "heads": config.heads,
             "groups": config.key_value_heads or config.heads,
             "d_head": config.d_head or d_model // config.heads,
+            "common": common,
         }
         residual = {"placement": config.placement, "dropout": config.dropout, "skip": config.skip}
-        order = (Causal(),) if causal else ()
         self.name = name
-        self.own = MultiHead(config.own, d_model, pattern=order, name=f"{name}.own", **heads)
+        self.own = build_attention(config.own_of(layer), d_model, causal=causal, name=f"{name}.own", **axes)
         self.own_residual = Residual(config.norm, d_model, **residual)
         names = ["cross"] if memories == 1 else [f"cross{i}" for i in range(memories)]
         self.cross = nn.ModuleList(  # type: ignore[assignment]
-            MultiHead(config.cross, d_model, pattern=(), name=f"{name}.{cross}", **heads) for cross in names
+            build_attention(config.cross, d_model, causal=False, name=f"{name}.{cross}", **axes) for cross in names
         )
         self.cross_residual = nn.ModuleList(Residual(config.norm, d_model, **residual) for _ in names)  # type: ignore[assignment]
         self.feed_forward = PositionWise(config.feed_forward, d_model)
@@ -88,7 +95,6 @@ class Block(nn.Module):
 
     def step(self, x_RTD: Tensor, view: View, state: State, layer: int, sources: tuple[Tokens, ...]) -> Tensor:
         past, slots = state.layers[layer], state.slots
-        assert isinstance(past, Growing)
         x_RTD = self.own_residual(x_RTD, lambda x: self.own.step(x, view, past, slots))
         for cross, residual, memory, tokens in zip(self.cross, self.cross_residual, state.cross[layer], sources, strict=True):
             x_RTD = residual(x_RTD, lambda x, cross=cross, memory=memory, tokens=tokens: cross.look(x, view, memory, tokens))
@@ -106,14 +112,16 @@ class TransformerTrunk(Trunk):
             raise UsageError(
                 f"d_model {d_model} does not divide into {config.heads} heads", where=name, do="choose a divisor, or set d_head"
             )
+        axes = {"causal": causal, "memories": memories, "common": {}}
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
-            Block(config, d_model, causal=causal, memories=memories, name=f"{name}.{layer}") for layer in range(config.layers)
+            Block(config, d_model, layer=layer, name=f"{name}.{layer}", **axes) for layer in range(config.layers)
         )
         last = config.placement == "pre" or config.final_norm
         self.norm = build_norm(config.norm, d_model) if last else nn.Identity()
         self.memories, self.width, self.heads = memories, d_model, config.heads
-        self.own_maps = tuple(range(config.layers))
-        self.cross_maps = self.own_maps if memories else ()
+        self.own_maps = tuple(layer for layer, block in enumerate(self.blocks) if block.own.maps)
+        self.cross_maps = tuple(layer for layer, block in enumerate(self.blocks) if memories and block.cross[0].maps)
+        self.packs = all(slot.packs for block in self.blocks for slot in (block.own, *block.cross))
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View, state: State | None = None) -> Float[Tensor, "B T D"]:
         sources = state.memory_tokens if state is not None else ()
@@ -122,8 +130,8 @@ class TransformerTrunk(Trunk):
         return narrow(self.norm(x_BTD))
 
     def new_state(self, rows: int, capacity: int, *, beam: int = 1, device: torch.device | str = "cpu") -> State:
-        growing = [Growing(rows, capacity) for _ in self.blocks]
-        return new_state(rows, capacity, layers=growing, fixed=len(growing), memories=self.memories, beam=beam, device=device)
+        kept = [block.own.new_cache(rows, capacity) for block in self.blocks]
+        return new_state(rows, capacity, layers=kept, fixed=len(kept), memories=self.memories, beam=beam, device=device)
 
     def project(self, state: State, memories: tuple[Memory, ...], slots: Tensor | None) -> None:
         for block, fixed in zip(self.blocks, state.cross, strict=True):

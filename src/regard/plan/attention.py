@@ -9,11 +9,14 @@ import torch
 
 from regard.nn.attention.biases import ALiBi, NoBias, Relative, T5Buckets
 from regard.nn.attention.dispatch import Need, choose
+from regard.nn.attention.kernels import blocked
 from regard.nn.attention.multihead import Attention
 from regard.nn.attention.patterns import Causal, Full, together
 from regard.nn.attention.predicate import FAR, Facts, Predicate, visible
 from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, ScaledDot
+from regard.nn.attention.sight import Sight
 from regard.nn.positions import NoRotation
+from regard.nn.view import Tokens
 from regard.plan.part import Load, Part
 
 CHUNK = 1 << 24  # pairs that are asked at a time of a pattern that no formula counts
@@ -81,6 +84,9 @@ def pairs(pattern: Predicate, queries: int, keys: int, *, heads: int = 1) -> flo
     if band is not None:
         rows = torch.arange(queries)
         return int(((rows + band.future).clamp_max(keys - 1) - (rows - band.past).clamp_min(0) + 1).clamp_min(0).sum())
+    if pattern.sparse:
+        sides = Tokens.plain(1, queries), Tokens.plain(1, keys)
+        return blocked.seen(Sight(*sides, pattern, lengths=(queries, keys), heads=heads, device=torch.device("cpu"))) / heads
     rows, seen = torch.arange(queries), 0
     for some in rows.split(max(1, CHUNK // (keys * heads))):
         allowed = visible(pattern, facts(some[:, None], queries), facts(torch.arange(keys)[None], keys), torch.arange(heads)[:, None, None])

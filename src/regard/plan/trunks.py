@@ -11,10 +11,11 @@ from regard.nn.trunk_convolutional import Convolutional
 from regard.nn.trunk_recurrent import Recurrent
 from regard.nn.trunk_transformer import Transformer
 from regard.plan import recurrent
-from regard.plan.attention import Heads, attention
+from regard.plan.attention import Heads
 from regard.plan.convolutional import convolutional
 from regard.plan.glance import Handed
 from regard.plan.part import Load, Part
+from regard.plan.slots import shared_matrices, slot
 
 
 def norm(config: LayerNorm | RmsNorm | BatchNorm | NoNorm, width: int) -> int:
@@ -64,22 +65,27 @@ def norms(config: Any, d_model: int, load: Load, *, count: int, decodes: bool, d
 def transformer(config: Transformer, d_model: int, load: Load, *, name: str, causal: bool, memories: int = 0, decodes: bool) -> Part:
     """Blocks of attention and feed-forward layers; a decoder's have one slot more for each memory."""
     shape = Heads(config.heads, config.key_value_heads or config.heads, config.d_head or d_model // config.heads)
-    own = attention(config.own, d_model, shape, load, name="own", causal=causal, memory=False, decodes=decodes)
-    cross = [attention(config.cross, d_model, shape, load, name="cross", causal=False, memory=True, decodes=True) for _ in range(memories)]
-    block = Part(
-        "block",
-        times=config.layers,
-        note=f"{config.layers} alike, {config.placement}-norm",
-        parts=(
-            own,
-            *cross,
-            feed_forward(config.feed_forward, d_model, load, decodes=decodes),
-            norms(config.norm, d_model, load, count=2 + memories, decodes=decodes, dropout=config.dropout),
-        ),
-    )
+    cross = [slot(config.cross, d_model, shape, load, name="cross", causal=False, memory=True, decodes=True) for _ in range(memories)]
+    turns = config.cycle[: config.layers] or (config.own,)
+    blocks = [
+        Part(
+            f"block{number if len(turns) > 1 else ''}",
+            times=len(range(number, config.layers, len(turns))),
+            note=f"{len(range(number, config.layers, len(turns)))} alike, {config.placement}-norm",
+            parts=(
+                slot(own, d_model, shape, load, name="own", causal=causal, memory=False, decodes=decodes),
+                *cross,
+                feed_forward(config.feed_forward, d_model, load, decodes=decodes),
+                norms(config.norm, d_model, load, count=2 + memories, decodes=decodes, dropout=config.dropout),
+            ),
+        )
+        for number, own in enumerate(turns)
+    ]
+    if shared := shared_matrices({*turns, *([config.cross] if memories else [])}) if config.layers else 0:
+        blocks.append(Part("mixing", parameters=shared, note="one matrix for all layers"))
     last = config.placement == "pre" or config.final_norm
     end = (norms(config.norm, d_model, load, count=1, decodes=decodes, dropout=0.0, name="norm"),) if last else ()
-    return Part(name, parts=(block, *end))
+    return Part(name, parts=(*blocks, *end))
 
 
 def trunk(config: Any, d_model: int, load: Load, *, name: str, causal: bool, memories: Sequence[Handed] = (), decodes: bool) -> Part:

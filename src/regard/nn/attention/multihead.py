@@ -13,9 +13,10 @@ from regard.nn.attention.attend import attend
 from regard.nn.attention.biases import Bias, NoBias
 from regard.nn.attention.dispatch import Kernel
 from regard.nn.attention.normalise import Normaliser, Softmax
-from regard.nn.attention.patterns import Full, Pattern, together
+from regard.nn.attention.patterns import Causal, Full, Pattern, together
+from regard.nn.attention.predicate import Predicate
 from regard.nn.attention.scores import ScaledDot, Score
-from regard.nn.cache import Fixed, Growing, Slots
+from regard.nn.cache import Fixed, Growing, Slots, Written
 from regard.nn.positions import NoRotation, Rotary, Rotation, rotate
 from regard.nn.tap import tap, watched
 from regard.nn.view import Tokens, View
@@ -47,6 +48,11 @@ class Attention:
 class MultiHead(nn.Module):
     """softmax(Q K^T / sqrt(d_k) + ..) V for each head, concatenated, times W_O."""
 
+    packs: ClassVar[bool] = True
+    """Documents end to end in one row cost no more than they must."""
+    maps: ClassVar[bool] = True
+    """Its weights, which pass the tap NAME.weights, are over the tokens themselves."""
+
     def __init__(self, config: Attention, d_model: int, *, heads: int, groups: int, d_head: int, pattern: tuple[Pattern, ...], name: str):
         super().__init__()
         if heads % groups:
@@ -59,7 +65,7 @@ class MultiHead(nn.Module):
         self.score = config.score.build(heads, d_head, d_head)
         self.bias = config.bias.build(heads, d_head)
         self.pattern = together((*pattern, *config.pattern) or Full())
-        if pattern and self.pattern.measures:
+        if Causal() in pattern and self.pattern.measures:
             do = "keep it for encoders; a window, blocks or global positions serve decoders too"
             raise UsageError("its pattern asks how long the row is, and a row that is being written has no length yet", where=name, do=do)
         self.config = config
@@ -69,8 +75,13 @@ class MultiHead(nn.Module):
         source, keys = (x_BTD, view.own) if memory is None else (view.memories[memory].states, view.memories[memory].tokens)
         return self._attend(self._query(x_BTD, view.own), *self.project(source, keys), view.own, keys, view.memo)
 
-    def step(self, x_RTD: Float[Tensor, "R T D"], view: View, past: Growing, slots: Slots) -> Float[Tensor, "R T D"]:
+    def new_cache(self, rows: int, capacity: int) -> Written:
+        """What `step` keeps of the past."""
+        return Growing(rows, capacity)
+
+    def step(self, x_RTD: Float[Tensor, "R T D"], view: View, past: Written, slots: Slots) -> Float[Tensor, "R T D"]:
         """Attend to the past and to oneself, and leave one's own keys and values in the cache."""
+        assert isinstance(past, Growing)
         key_RGSE, value_RGSE = past.extend(*self.project(x_RTD, view.own), slots)
         return self._attend(self._query(x_RTD, view.own), key_RGSE, value_RGSE, view.own, slots.keys, view.memo)
 
@@ -91,27 +102,43 @@ class MultiHead(nn.Module):
 
     def project(self, memory: Float[Tensor, "B S D"], tokens: Tokens) -> tuple[Tensor, Tensor]:
         """Keys and values of a memory, split into heads."""
-        key_BGSE = self.key(memory).unflatten(-1, (self.groups, -1)).transpose(1, 2)
-        value_BGSE = self.value(memory).unflatten(-1, (self.groups, -1)).transpose(1, 2)
-        if isinstance(self.config.rotation, Rotary):
-            key_BGSE = rotate(key_BGSE, tokens.positions, self.config.rotation)
-        return tap(key_BGSE, f"{self.name}.key"), tap(value_BGSE, f"{self.name}.value")
+        key_BGSE = self._split(self.key, memory, self.groups, turned=tokens)
+        return tap(key_BGSE, f"{self.name}.key"), tap(self._split(self.value, memory, self.groups), f"{self.name}.value")
 
     def _query(self, x: Tensor, tokens: Tokens) -> Tensor:
-        query_BHTE = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-        if isinstance(self.config.rotation, Rotary):
-            query_BHTE = rotate(query_BHTE, tokens.positions, self.config.rotation)
-        return tap(query_BHTE, f"{self.name}.query")
+        return tap(self._split(self.query, x, self.heads, turned=tokens), f"{self.name}.query")
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor, queries: Tokens, keys: Tokens, memo: dict):
-        weights = f"{self.name}.weights"
-        out_BHTE = attend(
+    def _split(self, layer: nn.Linear, x: Tensor, heads: int, *, turned: Tokens | None = None) -> Float[Tensor, "B H T E"]:
+        """Through this map, into heads, and turned by the positions of these tokens, if it is asked for."""
+        heads_BHTE = layer(x).unflatten(-1, (heads, -1)).transpose(1, 2)
+        if turned is not None and isinstance(self.config.rotation, Rotary):
+            heads_BHTE = rotate(heads_BHTE, turned.positions, self.config.rotation)
+        return heads_BHTE
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, queries: Tokens | None, keys: Tokens | None, memo: dict) -> Tensor:
+        return self._join(self._found(query, key, value, queries, keys, memo, pattern=self.pattern, name="weights"))
+
+    def _found(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        queries: Tokens | None,
+        keys: Tokens | None,
+        memo: dict,
+        *,
+        pattern: Predicate,
+        name: str,
+    ) -> Float[Tensor, "B H T E"]:
+        """What each head finds; its weights pass the tap of this name."""
+        weights = f"{self.name}.{name}"
+        return attend(
             query,
             key,
             value,
             queries=queries,
             keys=keys,
-            pattern=self.pattern,
+            pattern=pattern,
             score=self.score,
             bias=self.bias,
             normalise=self.config.normalise,
@@ -120,5 +147,6 @@ class MultiHead(nn.Module):
             memo=memo,
             see=(lambda x: tap(x, weights)) if watched(weights) else None,
         )
-        out_BHTE = tap(out_BHTE, f"{self.name}.heads")
-        return self.output(out_BHTE.transpose(1, 2).flatten(2))
+
+    def _join(self, out_BHTE: Float[Tensor, "B H T E"]) -> Float[Tensor, "B T D"]:
+        return self.output(tap(out_BHTE, f"{self.name}.heads").transpose(1, 2).flatten(2))

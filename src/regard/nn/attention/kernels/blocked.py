@@ -53,6 +53,17 @@ def attend(query, key, value, *, sight: Sight, score, bias, dropout: float) -> F
     return torch.cat(each, 1)
 
 
+def seen(sight: Sight) -> int:
+    """How many pairs the heads see, all together; counted in the tiles that meet."""
+    if not differs_by_head(sight.pattern, sight.heads, sight.device):
+        return sight.heads * _seen(sight.of_head(0))
+    return sum(_seen(sight.of_head(head)) for head in range(sight.heads))
+
+
+def _seen(sight: Sight) -> int:
+    return sum(int(group.sight.allowed().sum()) for group in _layout(sight, 1).groups)
+
+
 @dataclass(frozen=True)
 class OneHead(ByDistance):
     """What a bias says to one of its heads."""
