@@ -99,7 +99,7 @@ def fitted(run: Run, task: Task, model: nn.Module, chosen: Machine, *, out: Path
         return task.batches(replace(run.batching, tokens=tokens)).largest()
 
     if not run.batching.tokens:
-        (tokens,) = ranks.from_first(fit_tokens(objective, largest, machine=chosen, on_cpu=task.on_cpu))
+        (tokens,) = ranks.from_first(fit_tokens(objective, largest, machine=chosen, on_cpu=task.on_cpu, most=task.most))
         run = replace(run, batching=replace(run.batching, tokens=int(tokens)))
     if run.train.precision == "auto":
         precision = chosen.precision

@@ -83,7 +83,11 @@ def run_from_files(source: str, target: str, *, out: Path, settings: Mapping[str
 
 def tables_for(pairs: int) -> dict[str, Any]:
     """The recipe for a corpus of this size."""
-    size = next(size for size in SIZES if pairs <= size.pairs)
+    return tables_of(next(size for size in SIZES if pairs <= size.pairs), pairs=pairs)
+
+
+def tables_of(size: Size, *, pairs: int) -> dict[str, Any]:
+    """The recipe of one row of the table."""
     trunk = {
         "layers": size.layers,
         "heads": size.heads,

@@ -324,7 +324,7 @@ def test_tokens_are_halved_until_the_worst_batch_fits(monkeypatch):
     assert tried == [9011, 4505, 2252]
     assert auto.fit_tokens(objective, Batch, machine=Machine(CPU), on_cpu=77) == 77  # type: ignore[arg-type]
     monkeypatch.setattr(auto, "SMALLEST", 5000)
-    with pytest.raises(OutOfMemory, match="5000 tokens"):
+    with pytest.raises(OutOfMemory, match="a batch of 5000"):
         auto.fit_tokens(objective, Batch, machine=fake, most=8192)  # type: ignore[arg-type]
 
 
@@ -343,3 +343,7 @@ def test_a_learner_needs_no_average():
     assert isinstance(own, Learner) and own.average is None
     with own.at_rest():
         assert not own.model.training
+
+
+def test_small_corpora_get_small_batches():
+    assert [auto.worth_trying(tokens) for tokens in (0, 900, 25_600, 400_000, 10**9)] == [16, 16, 512, 4096, auto.GPU_TOKENS]

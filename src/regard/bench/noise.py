@@ -41,13 +41,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pair", default="de-en", metavar="S-T", help="which two of its four languages are the corpus (de-en)")
     parser.add_argument("--share", type=float, default=0.2, help="how much of the corpus is spoilt (0.2)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--train", metavar="DIR", help="also train on the spoilt corpus and on what the doctor leaves of it, into this folder"
+    )
+    parser.add_argument("--steps", type=int, default=2500, help="of those two trainings (2500)")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     source, dash, target = arguments.pair.partition("-")
     if not dash or not {source, target} <= set(LANGUAGES):
         raise UsageError(f"{arguments.pair!r} is no pair of {', '.join(LANGUAGES)}", where="--pair", do="write it like de-en")
-    return noise(arguments.data, pair=(source, target), share=arguments.share, seed=arguments.seed)
+    found = noise(arguments.data, pair=(source, target), share=arguments.share, seed=arguments.seed)
+    if arguments.train:
+        found["trained"] = trained(
+            arguments.data, Path(arguments.train), pair=(source, target), share=arguments.share, seed=arguments.seed, steps=arguments.steps
+        )
+    return found
 
 
 def inject(pairs: Sequence[Pair], foreign: Sequence[Sequence[str]], *, share: float = 0.2, seed: int = 1) -> tuple[list[Pair], list[str]]:
@@ -101,11 +110,9 @@ def measure(pairs: Sequence[Pair], foreign: Sequence[Sequence[str]], *, share: f
     """The share found of each kind, the share of good pairs wrongly left out (in all and by reason), and the seconds it took."""
     spoilt, kinds = inject(pairs, foreign, share=share, seed=seed)
     with TemporaryDirectory() as folder:
-        files = Path(folder, "train.source"), Path(folder, "train.target")
-        for side, file in enumerate(files):
-            file.write_bytes("".join(f"{pair[side]}\n" for pair in spoilt).encode("utf-8"))
+        corpus = _written(spoilt, Path(folder, "train"))
         started = time.process_time()
-        reasons = examine([Lines(str(files[0]), str(files[1]))], seed=seed)[0].reasons
+        reasons = examine([corpus], seed=seed)[0].reasons
         seconds = time.process_time() - started
     kind = np.array(kinds)
     good, bad = kind == "", kind != ""
@@ -121,11 +128,50 @@ def measure(pairs: Sequence[Pair], foreign: Sequence[Sequence[str]], *, share: f
 
 
 def noise(folder: str | Path, *, pair: tuple[str, str] = ("de", "en"), share: float = 0.2, seed: int = 1) -> dict[str, Any]:
-    """The measurement on Multi30k in `folder` (train.de.gz, ...): the other two of its four languages are the wrong ones."""
+    """The measurement on Multi30k in `folder`."""
+    return measure(*_read(folder, pair), share=share, seed=seed)
+
+
+def trained(folder: str | Path, out: Path, *, pair: tuple[str, str], share: float, seed: int, steps: int) -> dict[str, Any]:
+    """Test scores of one recipe on the spoilt corpus as it is, on what the doctor leaves of it, and on the corpus before it was spoilt."""
+    from dataclasses import replace
+
+    from regard.assemble import train_run
+    from regard.recipes import find
+    from regard.run import read_run
+
+    pairs, foreign = _read(folder, pair)
+    spoilt, _ = inject(pairs, foreign, share=share, seed=seed)
+    out.mkdir(parents=True, exist_ok=True)
+    whole = _written(spoilt, out / "spoilt")
+    reasons = examine([whole], seed=seed)[0].reasons
+    corpora = {
+        "spoilt": whole,
+        "cleaned": _written([one for one, reason in zip(spoilt, reasons) if not reason], out / "cleaned"),
+        "unspoilt": _written(pairs, out / "unspoilt"),
+    }
+    scores = {}
+    for name, corpus in corpora.items():
+        recipe = find("multi30k-ladder-de-en" if pair == ("de", "en") else f"multi30k-{pair[0]}-{pair[1]}")
+        run = read_run(recipe, flags={"train.steps": str(steps), "train.seed": str(seed)}, data_root=str(folder))
+        run = replace(run, data=replace(run.data, train=(corpus,)))
+        report = train_run(run, out / f"run-{name}", show="none")
+        scores[name] = {metric: round(found["score"], 2) for metric, found in report["scores"].items()} | {"pairs": report["data"]["kept"]}
+    return scores
+
+
+def _written(pairs: Sequence[Pair], stem: Path) -> Lines:
+    files = [stem.with_suffix(ending).resolve() for ending in (".source", ".target")]
+    for side, file in enumerate(files):
+        file.write_bytes("".join(f"{pair[side]}\n" for pair in pairs).encode("utf-8"))
+    return Lines(str(files[0]), str(files[1]))
+
+
+def _read(folder: str | Path, pair: tuple[str, str]) -> tuple[list[Pair], list[list[str]]]:
+    """The pairs, and the lines of the other two languages of Multi30k in `folder` (train.de.gz, ...), which are the wrong ones."""
 
     def lines(language: str) -> list[str]:
         return [line.text for line in read_lines(Path(folder, f"train.{language}.gz"))]
 
     others = [language for language in LANGUAGES if language not in pair]
-    pairs = list(zip(lines(pair[0]), lines(pair[1]), strict=True))
-    return measure(pairs, [lines(language) for language in others], share=share, seed=seed)
+    return list(zip(lines(pair[0]), lines(pair[1]), strict=True)), [lines(language) for language in others]

@@ -22,6 +22,7 @@ from regard.models.saved import save_model
 from regard.run import Run
 from regard.tasks.protocol import Check
 from regard.tasks.telling import readme, say
+from regard.train.auto import worth_trying
 from regard.train.device import Machine
 from regard.train.loss import CrossEntropy
 
@@ -64,6 +65,10 @@ class Labelling:
     def counts(self) -> Mapping[str, int]:
         held = {"held out": len(self.valid.costs)} if self.valid is not None and not self.run.data.valid else {}
         return {"read": len(self.train.costs) + sum(held.values()), **held, "kept": len(self.train.costs)}
+
+    @property
+    def most(self) -> int:
+        return worth_trying(int(self.train.costs.sum()))
 
     def batches(self, batching: Batching, *, rank: int = 0, world: int = 1) -> ExampleBatches:
         return ExampleBatches(self.train, batching, seed=self.run.train.seed, rank=rank, world=world)

@@ -59,6 +59,11 @@ class Task(Protocol):
         """The budget of a batch where there is no GPU to fit it to."""
         ...
 
+    @property
+    def most(self) -> int:
+        """The largest budget worth trying where there is a GPU: small corpora need many steps more than large ones."""
+        ...
+
     def batches(self, batching: Batching, *, rank: int = 0, world: int = 1) -> Batches: ...
 
     def objective(self, model: nn.Module) -> nn.Module:

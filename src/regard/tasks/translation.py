@@ -27,6 +27,7 @@ from regard.models.translator import Translator
 from regard.run import Run, root_of
 from regard.tasks.protocol import Check
 from regard.tasks.telling import readme, say
+from regard.train.auto import worth_trying
 from regard.train.copy_loss import CopyObjective
 from regard.train.device import Machine
 from regard.train.loss import CrossEntropy, Objective
@@ -59,6 +60,10 @@ class Translation:
     @property
     def counts(self) -> Mapping[str, int]:
         return self.cache.counts
+
+    @property
+    def most(self) -> int:
+        return worth_trying(int(self.cache.target_lengths.sum()) + len(self.cache))
 
     def batches(self, batching: Batching, *, rank: int = 0, world: int = 1) -> Batches:
         return Batches(self.cache, batching, seed=self.run.train.seed, rank=rank, world=world)

@@ -15,6 +15,7 @@ from regard.train.device import Machine, is_out_of_memory
 
 GPU_TOKENS = 65_536  # where larger steps stop paying even if they fit
 SMALLEST = 256
+STEPS = 50  # of an epoch, at least
 
 
 def fit_tokens(
@@ -25,11 +26,17 @@ def fit_tokens(
     if machine.device.type == "cpu":
         return on_cpu
     tokens = most
-    while tokens >= SMALLEST:
+    least = min(SMALLEST, most)
+    while tokens >= least:
         if _fits(objective, largest(tokens + tokens // 10), machine):
             return tokens
         tokens //= 2
-    raise OutOfMemory(f"not even {SMALLEST} tokens fit into memory", where=str(machine.device), do="make the model smaller")
+    raise OutOfMemory(f"not even a batch of {least} fits into memory", where=str(machine.device), do="make the model smaller")
+
+
+def worth_trying(tokens: int) -> int:
+    """The largest budget for a corpus of so many tokens: a power of two that leaves an epoch fifty steps, and no more than pays."""
+    return min(GPU_TOKENS, 1 << max(4, (tokens // STEPS).bit_length() - 1))
 
 
 def faster_precision(
