@@ -24,7 +24,7 @@ PARTS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class Size:
-    """What suits a corpus of up to so many pairs; docs/results.md has the measurements behind the table."""
+    """What suits a corpus of up to so many pairs; docs/results.md says what was measured of the table."""
 
     pairs: int
     vocabulary: int
@@ -36,7 +36,8 @@ class Size:
     epochs: float
 
 
-# Measured at 10k, 50k and 165k pairs of the embedded corpus (docs/results.md, "Sizes by corpus"); beyond that the paper's base model.
+# `regard bench sizes` measures a row and its neighbours; docs/results.md, "Sizes by corpus", says what was measured so far.
+# Beyond half a million pairs: the paper's base model.
 SIZES = (
     Size(pairs=25_000, vocabulary=4000, layers=3, d_model=192, d_ff=768, heads=4, dropout=0.3, epochs=40),
     Size(pairs=100_000, vocabulary=6000, layers=3, d_model=256, d_ff=1024, heads=4, dropout=0.2, epochs=20),
