@@ -166,3 +166,29 @@ def test_it_compiles_as_one_graph(kernel):
     query = heads(2, 5, batch=1)
     compiled = torch.compile(Twice(), backend="eager", fullgraph=True)
     assert torch.allclose(compiled(query, {}), Twice()(query, None))
+
+
+def test_rows_without_padding_need_no_mask(monkeypatch):
+    torch.manual_seed(5)
+    query, masks = heads(2, 5), []
+    fused = torch.nn.functional.scaled_dot_product_attention
+    monkeypatch.setattr(
+        torch.nn.functional, "scaled_dot_product_attention", lambda *x, **axes: masks.append(axes["attn_mask"]) or fused(*x, **axes)
+    )
+    rows, short = Tokens.plain(2, 5), Tokens.padded(torch.tensor([[True] * 5, [True] * 4 + [False]]))
+    two = Tokens(rows.positions, torch.tensor([[0, 0, 1, 1, 1]] * 2), rows.real)
+    later = Tokens(rows.positions + 1, rows.documents, rows.real)
+    for queries, keys, pattern, masked in (
+        (rows, rows, Full(), False),
+        (rows, Tokens.plain(2, 5), Full(), False),
+        (rows, rows, Causal(), False),
+        (rows, Tokens.plain(2, 5), Causal(), True),
+        (rows, short, Full(), True),
+        (short, rows, Full(), True),
+        (two, two, Full(), True),
+        (later, later, Causal(), True),
+        (rows, rows, Window(1), True),
+    ):
+        axes = {"queries": queries, "keys": keys, "pattern": pattern}
+        assert torch.allclose(attend(query, query, query, kernel="sdpa", **axes), attend(query, query, query, kernel="reference", **axes))
+        assert (masks.pop() is not None) == masked

@@ -54,11 +54,11 @@ class CompressedAttention(MultiHead):
         assert memory is None
         rows = Rows.of(view.own)
         x_NLD, tokens = rows.take(x_BTD), Tokens.padded(rows.real)
-        more = -x_NLD.shape[1] % self.size
+        more = max(0, self.size - x_NLD.shape[1])  # at least one slot, if only one that is not real
         key_NWL, value_NWL = (F.pad(self._flat(raw), (0, more)) for raw in self.project(x_NLD, tokens))
         real_NM = F.pad(rows.real, (0, more))[:, self.size - 1 :: self.size]
-        key, value, slots = self._slots(self.key_convolution(key_NWL), self.value_convolution(value_NWL), real_NM)
-        return rows.put(self._attend(self._query(x_NLD, tokens), key, value, tokens, slots, view.memo))
+        key, value, seen = self._slots(self.key_convolution(key_NWL), self.value_convolution(value_NWL), real_NM)
+        return rows.put(self._attend(self._query(x_NLD, tokens), key, value, tokens, seen, view.memo))
 
     def new_cache(self, rows: int, capacity: int) -> Written:
         return Closing(rows, capacity, self.size)

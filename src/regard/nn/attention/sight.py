@@ -46,6 +46,16 @@ class Sight:
         """Whether the queries are the keys' own tokens."""
         return self.queries is self.keys
 
+    @property
+    def free(self) -> bool:
+        """Whether nothing but the pattern forbids anything: all is real and of one document. On the CPU alone, where asking is free."""
+        return self.plain or self.remember("free", self._free)
+
+    @property
+    def counts(self) -> bool:
+        """Whether, besides, queries are the keys and their positions count from 0."""
+        return self.plain or (self.same and self.free and self.remember("counts", self._counts))
+
     def of_head(self, head: int) -> Sight:
         """What this head alone sees."""
         axes = {"lengths": self.lengths, "heads": 1, "first": self.first_head + head, "device": self.device, "memo": self.memo}
@@ -92,6 +102,18 @@ class Sight:
         query = Facts.of(queries, lambda fact: fact[:, None, :, None])
         key = Facts.of(keys, lambda fact: fact[:, None, None, :])
         return visible(self.pattern, query, key, torch.arange(self.heads, device=self.device)[:, None, None] + self.first_head)
+
+    def _free(self) -> bool:
+        if self.device.type != "cpu" or torch.compiler.is_compiling():
+            return False
+        queries, keys = self.tokens()
+        first = queries.documents[:, :1]
+        real = bool(queries.real.all()) and bool(keys.real.all())
+        return real and bool((queries.documents == first).all()) and bool((keys.documents == first).all())
+
+    def _counts(self) -> bool:
+        positions = self.tokens()[0].positions
+        return bool((positions == torch.arange(positions.shape[1])).all())
 
     def _measured(self) -> tuple[Tokens, Tokens]:
         T, S = self.lengths

@@ -48,13 +48,13 @@ def _attend(query, key, value, *, sight: Sight, score, bias, dropout: float) -> 
 
 
 def _is_triangle(sight: Sight, bias) -> bool:
-    """Torch's own triangle begins at the top left: right only for plain tokens, T x T."""
-    return sight.plain and sight.pattern.band == PAST and bias.asks == "nothing"
+    """Torch's own triangle begins at the top left: right only for tokens that count from 0, T x T."""
+    return bias.asks == "nothing" and sight.pattern.band == PAST and sight.counts
 
 
 def _mask(query, *, sight: Sight, bias) -> Tensor | None:
     if bias.asks == "nothing":
-        return None if sight.plain and sight.pattern.band == EVERYWHERE else sight.additive(query.dtype)
+        return None if sight.pattern.band == EVERYWHERE and sight.free else sight.additive(query.dtype)
     if hasattr(bias, "parameters"):
         return sight.forbid(bias.scores(query, sight.distance()))
     return sight.remember(f"{bias} {query.dtype}", lambda: sight.forbid(bias.scores(query, sight.distance())))
