@@ -21,7 +21,7 @@ from regard.nn.attention.sparse import BigBird, BlockLocal, Dilated
 from regard.nn.cache import Growing
 from regard.nn.embed import Embedding
 from regard.nn.feedforward import FeedForward
-from regard.nn.positions import Learned, NoPositions, Rotary, Sinusoid
+from regard.nn.positions import Binary, Integer, Learned, NoPositions, Rotary, Sinusoid
 from regard.nn.trunk_convolutional import Convolutional
 from regard.nn.trunk_recurrent import Bahdanau, Luong, NoAttention, Recurrent
 from regard.nn.trunk_transformer import Transformer
@@ -94,7 +94,7 @@ OTHERS = {  # encoder, decoder, further encoders
     ),
     "lstm, transformer": (Recurrent(cell="lstm", layers=2, bidirectional=True, output=16), SMALL),
 }
-POSITIONS = {"sinusoid": Sinusoid(), "learned": Learned(length=17), "none": NoPositions()}
+POSITIONS = {"sinusoid": Sinusoid(), "integer": Integer(), "binary": Binary(6), "learned": Learned(length=17), "none": NoPositions()}
 
 
 def model_of(variant="paper", positions="sinusoid", **changes):
@@ -186,7 +186,9 @@ def test_the_kernel_changes_neither_scores_nor_gradients(kernel, score):
 
 @pytest.mark.parametrize(
     ("variant", "positions"),
-    [(variant, name) for variant in VARIANTS for name in POSITIONS] + [(variant, "sinusoid") for variant in OTHERS],
+    [(variant, name) for variant in VARIANTS for name in ("sinusoid", "learned", "none")]
+    + [("paper", "integer"), ("paper", "binary")]
+    + [(variant, "sinusoid") for variant in OTHERS],
 )
 def test_prefill_and_steps_equal_the_whole(variant, positions):
     model = model_of(variant, positions)

@@ -378,10 +378,16 @@ def test_the_json_of_a_plan():
 def test_recipes_are_planned_by_their_own_steps():
     from regard import recipes
 
+    planned = 0
     for name, _ in recipes.listed():
         ended = regard("plan", name, "--json", "--vocabulary", "8000")
+        if "only translators can be planned yet" in ended.error:
+            assert ended.code == 2 and 'kind = "translator"' not in recipes.find(name).read_text("utf-8")
+            continue
         assert ended.code == 0, ended.error
         assert json.loads(ended.out)["training_flops"] > 0
+        planned += 1
+    assert planned >= 10
     found = json.loads(regard("plan", "multi30k-de-en", "--json").out)
     assert found["tokens"] == 8000 * 8192 and found["tokens_from"] == "8,000 steps of the recipe"
 

@@ -34,6 +34,33 @@ class Learned:
 
 
 @dataclass(frozen=True)
+class Integer:
+    """The position itself, in every coordinate: never bounded, and beyond what was seen in training nobody knows what it means."""
+
+    kind: ClassVar[Literal["integer"]] = "integer"
+
+
+@dataclass(frozen=True)
+class Fraction:
+    """(p + 1) / T in every coordinate, T being the length of the text: bounded, but a step means another distance in every text."""
+
+    kind: ClassVar[Literal["fraction"]] = "fraction"
+
+
+@dataclass(frozen=True)
+class Binary:
+    """The position as a binary number, the last bit first, repeated until the vector is full; it repeats itself after 2^bits positions."""
+
+    kind: ClassVar[Literal["binary"]] = "binary"
+    bits: int = 10
+    "How many, which bounds the length of a text."
+
+    def __post_init__(self):
+        if self.bits < 1:
+            raise UsageError(f"bits = {self.bits} tells nothing apart", do="take 1 or more")
+
+
+@dataclass(frozen=True)
 class NoPositions:
     """Nothing is added: the model sees a set, unless attention itself brings order."""
 
@@ -56,7 +83,7 @@ class NoRotation:
     kind: ClassVar[Literal["none"]] = "none"
 
 
-Positions = Sinusoid | Learned | NoPositions
+Positions = Sinusoid | Learned | Integer | Fraction | Binary | NoPositions
 Rotation = NoRotation | Rotary
 
 
@@ -106,8 +133,48 @@ class LearnedTable(nn.Module):
         return self.weight[positions]
 
 
-def build_positions(config: Positions, d_model: int) -> SinusoidTable | LearnedTable | None:
+class Counted(nn.Module):
+    """Numbers that are worked out from the position alone."""
+
+    def __init__(self, config: Integer | Binary, d_model: int):
+        super().__init__()
+        self.config, self.d_model = config, d_model
+
+    def reach(self, length: int) -> None:
+        if isinstance(self.config, Binary) and length > 2**self.config.bits:
+            raise UsageError(
+                f"a text of {length} tokens, but {self.config.bits} bits tell {2**self.config.bits} positions apart",
+                do="cut or split the text, or give more bits",
+            )
+
+    def forward(self, positions: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        return code(self.config, positions, self.d_model)
+
+
+def code(config: Integer | Fraction | Binary, positions: Int[Tensor, "..."], width: int, *, length: int = 0) -> Float[Tensor, "... D"]:
+    """The vector of each position; fractions are of a text of this length."""
     match config:
+        case Integer():
+            return positions[..., None].float().expand(*positions.shape, width)
+        case Fraction():
+            return ((positions[..., None] + 1) / length).expand(*positions.shape, width)
+        case Binary():
+            bit = torch.arange(width, device=positions.device) % config.bits
+            return ((positions[..., None] >> bit) & 1).float()
+        case _:
+            assert_never(config)
+
+
+def build_positions(config: Positions, d_model: int) -> SinusoidTable | LearnedTable | Counted | None:
+    match config:
+        case Integer() | Binary():
+            return Counted(config, d_model)
+        case Fraction():
+            raise UsageError(
+                "a fraction of the length cannot be added while a text is being written: nobody knows its length yet",
+                where="positions",
+                do="choose sinusoid, rotary, learned, integer or binary ones",
+            )
         case Sinusoid():
             return SinusoidTable(config, d_model)
         case Learned():
