@@ -19,6 +19,7 @@ VERBS = {
     "demo": "train the embedded corpus on this CPU, score it, translate, and write a page to look inside",
     "train": "train a model from a recipe, a TOML file, or just two text files",
     "translate": "translate lines with a trained model",
+    "generate": "go on with a text, by a language model",
     "classify": "labels of pictures and recordings, with their probabilities",
     "score": "log-probability of given translations, line by line",
     "evaluate": "BLEU and other scores of a model or of ready translations",

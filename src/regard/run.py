@@ -11,6 +11,7 @@ from regard.config.flags import apply
 from regard.config.toml import nearest, read_toml, structure
 from regard.data.audio import Recordings
 from regard.data.batching import Batching
+from regard.data.documents import Text
 from regard.data.images import Arrays, Folder, Idx, ImageCorpus, Table
 from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
 from regard.data.tokenise import TokenizerConfig, Unigram
@@ -21,13 +22,13 @@ from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS, merge
 from regard.train.configs import Train
 
-AnyCorpus = Corpus | ImageCorpus | Recordings
+AnyCorpus = Corpus | Text | ImageCorpus | Recordings
 EMBEDDED = "embedded"  # as data.root: the corpora inside the package
 
 
 @dataclass(frozen=True)
 class Data:
-    """What the run learns from, is watched on, and is scored on at the end: sentence pairs, pictures, recordings, as its model needs."""
+    """What the run learns from, is watched on, and is scored on at the end: pairs, text, pictures, recordings, as its model needs."""
 
     root: str = "."
     'What paths are relative to, seen from the file itself; "embedded": the corpora inside the package.'
@@ -38,7 +39,8 @@ class Data:
     test: tuple[AnyCorpus, ...] = ()
     "Examples that score the finished model, once."
     hold_out: int = 0
-    "So many pictures or recordings are taken from train to choose the best model, where valid names none."
+    """So many pictures, recordings or last documents (of a text that is one document: last tokens) are taken from train to choose the best
+    model, where valid names none."""
     filters: Filters = Filters()
     "Which training pairs are left out."
     cache: str = ""
@@ -56,7 +58,7 @@ class Run:
     """Everything that makes a run what it is; run.toml in its folder holds it, and resuming reads nothing else."""
 
     preset: str = ""
-    "A model of known size, tiny, small, base or big, over which the keys of [model] are laid."
+    "A model of known size, tiny, small, base or big, or gpt3-small to gpt3-175b, over which the keys of [model] are laid."
     data: Data = Data()
     "The corpora."
     tokenizer: TokenizerConfig = field(default_factory=Unigram)
@@ -70,7 +72,7 @@ class Run:
     decoding: Decoding = field(default_factory=Decoding)
     "How test sentences are translated, and what the model folder proposes to its users."
     metrics: tuple[MetricName, ...] = ()
-    "Scores of the finished model on the test pairs; empty: bleu, chrf and ter (labels have accuracy instead)."
+    "Scores of the finished model on the test pairs; empty: bleu, chrf and ter (labels and running text have their own)."
 
 
 def read_run(path: Path, *, flags: Mapping[str, str] | None = None, data_root: str = "") -> Run:
@@ -132,7 +134,7 @@ def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
             return list(paths(corpus, root=root))
         case Idx():
             return [root / corpus.images, root / corpus.labels]
-        case Folder() | Table() | Arrays() | Recordings():
+        case Text() | Folder() | Table() | Arrays() | Recordings():
             return [root / corpus.path]
         case _:
             assert_never(corpus)

@@ -26,6 +26,7 @@ from regard.nn.trunk_convolutional import Convolutional
 from regard.nn.trunk_recurrent import Bahdanau, Luong, NoAttention, Recurrent
 from regard.nn.trunk_transformer import Transformer
 from regard.nn.view import Tokens, View
+from toy_layouts import packed, padded
 
 SOURCES = [[5, 6, 7, 8, 2], [9, 2], [5, 11, 2]]
 TARGETS = [[12, 7, 2], [6, 8, 9, 10, 11, 2], [4, 2]]
@@ -115,19 +116,6 @@ def model_of(variant="paper", positions="sinusoid", **changes):
         target_vocabulary=13,
     )
     return translator(config).double().eval()
-
-
-def padded(rows, *, left=0, right=0):
-    width = max(map(len, rows)) + right
-    ids, real = torch.zeros(len(rows), left + width, dtype=torch.long), torch.zeros(len(rows), left + width, dtype=torch.bool)
-    for i, row in enumerate(rows):
-        ids[i, left : left + len(row)] = torch.tensor(row)
-        real[i, left : left + len(row)] = True
-    return Side(ids, Tokens.padded(real))
-
-
-def packed(rows):
-    return Side(torch.tensor([sum(rows, [])]), Tokens.packed(torch.tensor([len(row) for row in rows])))
 
 
 def batch_of(sources, targets, layout=padded, **padding):

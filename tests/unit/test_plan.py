@@ -16,7 +16,7 @@ from regard.config.toml import structure
 from regard.data.layouts import Rows, padded
 from regard.errors import UsageError
 from regard.models.build import build
-from regard.models.configs import EncoderDecoder, Model
+from regard.models.configs import EncoderDecoder, LanguageModel, Model
 from regard.models.presets import PRESETS
 from regard.nn.attention.biases import ALiBi, NoBias, Relative, T5Buckets
 from regard.nn.attention.multihead import Attention
@@ -144,6 +144,49 @@ def test_formulas_count_trunks_of_any_kinds(config: EncoderDecoder):
         assert "compares" in refused.what  # what copies compares vectors too
         return
     assert model_parts(config, Load()).size == found
+
+
+causal = st.builds(Recurrent, cell=some(["rnn", "gru", "lstm"]), layers=some([1, 3]), attention=kinds_of_attention, output=some([0, 12]))
+language_models = st.builds(
+    LanguageModel,
+    d_model=some([4, 12]),
+    trunk=trunks | convolutions | causal,
+    embedding=st.builds(Embedding, positions=some([Sinusoid(), Learned(7)]), norm=norms),
+    output_bias=st.booleans(),
+    tie=some([False]),
+    vocabulary=some([17, 19]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(config=language_models)
+def test_formulas_count_language_models(config: LanguageModel):
+    assert model_parts(config, Load()).size == real(config)
+    if not isinstance(config.trunk, Recurrent):
+        assert model_parts(replace(config, tie=True), Load()).size == real(replace(config, tie=True))
+
+
+GPT3 = {  # table D.1 of Brown et al. 2020, in millions: what it counts decides between the readings of table 2.1
+    "gpt3-small": (125.23, 125),
+    "gpt3-medium": (355.87, 356),
+    "gpt3-large": (760.30, 760),
+    "gpt3-xl": (1315.72, 1_320),
+    "gpt3-2.7b": (2651.55, 2_650),
+    "gpt3-6.7b": (6658.40, 6_660),
+    "gpt3-13b": (12853.39, 12_850),
+    "gpt3-175b": (174604.26, 174_600),
+}
+
+
+@pytest.mark.parametrize("name", GPT3)
+def test_the_models_of_gpt3(name: str):
+    """12 L D^2 + 13 L D + 2 D in the blocks, (V + T) D in the tables."""
+    config = structure(Model, PRESETS[name])
+    layers, width = config.trunk.layers, config.d_model
+    counted = 12 * layers * width**2 + 13 * layers * width + 2 * width + (50_257 + 2_048) * width
+    assert model_parts(config, Load()).size == real(config) == counted
+    assert round(counted / 1e6, 2) == GPT3[name][0]
+    assert abs(counted / 1e6 / GPT3[name][1] - 1) < 0.004
 
 
 LADDER = {  # bentrevett/pytorch-seq2seq, vocabularies of 7,853 and 5,893 words

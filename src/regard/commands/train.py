@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     from regard.assemble import read_begun, train_run
     from regard.config.toml import dumps
     from regard.errors import UsageError
-    from regard.models.saved import load_model
+    from regard.models.saved import USES, load_model
     from regard.own_files import folder_of, run_from_files
     from regard.run import check_end, read_run
     from regard.tasks.telling import say
@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         say(left_out(report["data"], of="pairs" if translator else "examples"))
         for name, found in report["scores"].items():
             say(f"{name} {found['score']:.2f}  ({found['signature']})")
-        say(f"{out}/best is the model; try: regard {'translate' if translator else 'classify'} {out}/best FILE")
+        use = "generate {}/best" if configured.model.kind == "language-model" else f"{USES[configured.model.kind]} {{}}/best FILE"
+        say(f"{out}/best is the model; try: regard {use.format(out)}")
     return 0
 
 

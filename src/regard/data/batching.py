@@ -27,7 +27,9 @@ class Batching:
     layout: Literal["auto", "packed", "padded"] = "auto"
     """Pairs end to end in one row, or one row each, padded; auto = packed, or padded where the model has to go word by word."""
     max_length: int = 256
-    """Most tokens of one side of a pair, its mark included; pairs beyond are left out and counted."""
+    """Most tokens of one side of a pair, its mark included; pairs beyond are left out and counted. Of running text: tokens of a row."""
+    within: bool = False
+    """Of running text: whether what is read stays within a document, or reaches back over those before it in the row."""
     order: Literal["auto", "length", "random"] = "auto"
     """Whether a batch holds pairs of similar lengths, or any; auto = any where that wastes nothing, in packed rows, since steps that see
     all lengths learn much faster (docs/results.md)."""

@@ -55,9 +55,9 @@ def packed(source: Rows, target: Rows, pairs: NDArray, *, fixed: Fixed | None = 
         inputs, target_lengths = _filled(inputs, target_lengths, fixed)
         labels = np.concatenate([labels, np.full(fixed.length - len(labels), IGNORED)])
     return PairBatch(
-        source=Side(_row(sources), Tokens.packed(torch.from_numpy(source_lengths), longest=longest)),
-        target=Side(_row(inputs), Tokens.packed(torch.from_numpy(target_lengths), longest=longest)),
-        labels=_row(labels),
+        source=Side(row(sources), Tokens.packed(torch.from_numpy(source_lengths), longest=longest)),
+        target=Side(row(inputs), Tokens.packed(torch.from_numpy(target_lengths), longest=longest)),
+        labels=row(labels),
         pairs=tuple(pairs.tolist()),
         source_tokens=len(source.ids) + len(pairs),
         target_tokens=len(target.ids) + len(pairs),
@@ -68,9 +68,9 @@ def padded(source: Rows, target: Rows, pairs: NDArray) -> PairBatch:
     """One row a pair, padded on the right to the longest."""
     sources, inputs, labels = _ended(source), _begun(target), _ended(target)
     return PairBatch(
-        source=_rectangle_side(sources, source.lengths + 1),
-        target=_rectangle_side(inputs, target.lengths + 1),
-        labels=_rectangle(labels, target.lengths + 1, IGNORED),
+        source=rectangle_side(sources, source.lengths + 1),
+        target=rectangle_side(inputs, target.lengths + 1),
+        labels=rectangle(labels, target.lengths + 1, IGNORED),
         pairs=tuple(pairs.tolist()),
         source_tokens=len(source.ids) + len(pairs),
         target_tokens=len(target.ids) + len(pairs),
@@ -105,16 +105,16 @@ def _filled(ids: NDArray, lengths: NDArray[np.int64], fixed: Fixed) -> tuple[NDA
     return np.concatenate([ids, np.full(missing, PAD)]), np.concatenate([lengths, filler, none])
 
 
-def _row(ids: NDArray) -> torch.Tensor:
+def row(ids: NDArray) -> torch.Tensor:
     return torch.from_numpy(ids.astype(np.int64, copy=False))[None]
 
 
-def _rectangle_side(ids: NDArray, lengths: NDArray[np.int64]) -> Side:
+def rectangle_side(ids: NDArray, lengths: NDArray[np.int64]) -> Side:
     real = torch.arange(int(lengths.max())) < torch.from_numpy(lengths)[:, None]
-    return Side(_rectangle(ids, lengths, PAD), Tokens.padded(real))
+    return Side(rectangle(ids, lengths, PAD), Tokens.padded(real))
 
 
-def _rectangle(ids: NDArray, lengths: NDArray[np.int64], filling: int) -> torch.Tensor:
+def rectangle(ids: NDArray, lengths: NDArray[np.int64], filling: int) -> torch.Tensor:
     rectangle = np.full((len(lengths), int(lengths.max())), filling, np.int64)
     rectangle[np.arange(rectangle.shape[1]) < lengths[:, None]] = ids
     return torch.from_numpy(rectangle)

@@ -61,11 +61,11 @@ def prepare_pairs(
     filters = filters or Filters()
     key = _key(corpora, tokenizers, root=root, filters=filters, seed=seed)
     place = Path(folder, key)
-    if _complete(place):
+    if complete(place):
         return PairCache.load(place)
     size = sum(path.stat().st_size * COMPRESSED.get(path.suffix, 1.0) for corpus in corpora for path in paths(corpus, root=root))
     workers = workers or (1 if size < SMALL else min(os.cpu_count() or 1, 16))
-    with _unfinished(place) as work:
+    with unfinished(place) as work:
         sides = [_Side(work, name, tokenizer) for name, tokenizer in zip(("source", "target"), tokenizers, strict=True)]
         if any(tokenizer.sampling for tokenizer in tokenizers):
             sample = sample_pairs(corpora, SAMPLED_PAIRS, root=root, filters=filters, seed=seed)
@@ -146,7 +146,7 @@ def _set_up(given: Any) -> None:
 
 def _encode(pairs: list[tuple[str, str]]) -> tuple[tuple[NDArray, NDArray], tuple[NDArray, NDArray], int]:
     one, other = ([tokenizer.encode(pair[side]) for pair in pairs] for side, tokenizer in enumerate(_given))
-    return _flat(one), _flat(other), sum(len(source) + len(target) + 2 for source, target in pairs)
+    return flat(one), flat(other), sum(len(source) + len(target) + 2 for source, target in pairs)
 
 
 def _spell(units: list[int | str]) -> tuple[NDArray, NDArray]:
@@ -160,10 +160,10 @@ def _spell(units: list[int | str]) -> tuple[NDArray, NDArray]:
             best, spelled = [unit], vocabulary.spelling(unit) if unit < vocabulary.size else ""
         draws = vocabulary.draws(spelled, DRAWS, amount=tokenizer.sampling, seed=seed) if spelled else [best] * DRAWS
         rows += [best, *draws]
-    return _flat(rows)
+    return flat(rows)
 
 
-def _flat(rows: list[list[int]]) -> tuple[NDArray, NDArray]:
+def flat(rows: list[list[int]]) -> tuple[NDArray, NDArray]:
     return np.array([place for row in rows for place in row], np.int32), np.array([len(row) for row in rows], np.int64)
 
 
@@ -198,16 +198,21 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], *, setup: Callab
 
 def fingerprint(corpora: Sequence[Corpus], *, root: str | Path = ".") -> str:
     """A hash of the corpora's configs and of every byte of their files."""
-    digest = hashlib.blake2b(digest_size=16)
-    for corpus in corpora:
-        digest.update(repr(corpus).encode())
-        for path in paths(corpus, root=root):
+    return digest((repr(corpus), paths(corpus, root=root)) for corpus in corpora)
+
+
+def digest(described: Iterable[tuple[str, Iterable[Path]]]) -> str:
+    """A hash of these words and of every byte of the files that go with them."""
+    found = hashlib.blake2b(digest_size=16)
+    for words, files in described:
+        found.update(words.encode())
+        for path in files:
             try:
                 with open(path, "rb") as stream:
-                    digest.update(hashlib.file_digest(stream, "blake2b").digest())
+                    found.update(hashlib.file_digest(stream, "blake2b").digest())
             except OSError as error:
                 raise unreadable(path, error) from None
-    return digest.hexdigest()
+    return found.hexdigest()
 
 
 def _key(corpora: Sequence[Corpus], tokenizers: Iterable[Tokenizer], *, root: str | Path, filters: Filters, seed: int) -> str:
@@ -217,7 +222,7 @@ def _key(corpora: Sequence[Corpus], tokenizers: Iterable[Tokenizer], *, root: st
     return hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
 
 
-def _complete(place: Path) -> bool:
+def complete(place: Path) -> bool:
     """Whether the cache is there with every file at its full size."""
     try:
         files = json.loads((place / "cache.json").read_text(encoding="utf-8"))["files"]
@@ -227,19 +232,19 @@ def _complete(place: Path) -> bool:
 
 
 @contextmanager
-def _unfinished(place: Path) -> Iterator[Path]:
+def unfinished(place: Path) -> Iterator[Path]:
     """A folder to work in that becomes `place` when all went well, and is gone when not."""
     work = place.with_name(f"{place.name}.tmp-{os.getpid()}")
     try:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         yield work
-        if place.exists() and not _complete(place):
+        if place.exists() and not complete(place):
             shutil.rmtree(place)
         try:
             work.rename(place)
         except OSError:
-            if not _complete(place):  # otherwise another rank was first, with the same contents
+            if not complete(place):  # otherwise another rank was first, with the same contents
                 raise
     except OSError as error:
         reason = error.strerror or str(error)

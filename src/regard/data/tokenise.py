@@ -54,16 +54,16 @@ class Tokenizer:
         self._tag = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")") if self.tags else None
         self._plain = self.surface.lossless
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text, without begin and end marks."""
+    def encode(self, text: str, *, opens: bool = True) -> list[int]:
+        """The ids of a text, without begin and end marks. One that does not open goes on with the text before it."""
         if self._tag is None or not self._tag.search(text):
-            return self.vocabulary.encode(text if self._plain else self.prepare(text))
+            return self.vocabulary.encode(text if self._plain else self.prepare(text), opens=opens)
         ids: list[int] = []
         for place, part in enumerate(self._tag.split(text)):
             if place % 2:
                 ids.append(self._tag_ids[part])
             elif part:
-                ids += self.vocabulary.encode(self._prepared(part), opens=place == 0)
+                ids += self.vocabulary.encode(self._prepared(part), opens=opens and place == 0)
         return ids
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regard.errors import DataError
+from regard.evaluate.measure import Score
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Perplexity:
 
     @property
     def perplexity(self) -> float:
-        return math.exp(self.nats_per_token) if self.nats_per_token < 700 else math.inf
+        return _exp(self.nats_per_token)
 
     @property
     def bits_per_token(self) -> float:
@@ -33,6 +34,17 @@ class Perplexity:
         return f"perplexity {self.perplexity:.2f} ({self.nats_per_token:.4f} nats per {self.unit}, {self.tokens} of them)"
 
 
+def running_text(loss: float, *, tokens: int, words: int, characters: int, row: int) -> list[Score]:
+    """What a language model's summed loss comes to for each token, word and character; the last two may be compared over tokenizers."""
+    signature = f"rows:{row}|tokens:{tokens}|words:{words}|characters:{characters}"
+    found = [Score("loss", loss / tokens, signature), Score("perplexity", _exp(loss / tokens), signature)]
+    if words:
+        found.append(Score("word-perplexity", _exp(loss / words), signature))
+    if characters:
+        found.append(Score("bits-per-character", loss / math.log(2) / characters, signature))
+    return found
+
+
 def perplexity(scored: Iterable[tuple[float, int]], *, unit: str) -> Perplexity:
     """From the log-probability and the number of target tokens of each sentence; long sentences weigh as much as they are long."""
     pairs = list(scored)
@@ -40,3 +52,7 @@ def perplexity(scored: Iterable[tuple[float, int]], *, unit: str) -> Perplexity:
     if not tokens:
         raise DataError("there are no target tokens", where="perplexity", do="give at least one sentence")
     return Perplexity(-math.fsum(log_prob for log_prob, _ in pairs) / tokens, tokens, unit)
+
+
+def _exp(nats: float) -> float:
+    return math.exp(nats) if nats < 700 else math.inf

@@ -7,13 +7,15 @@ from typing import Literal
 
 from regard.errors import UsageError
 from regard.loaded.classifier import LoadedClassifier
+from regard.loaded.language_model import LoadedLanguageModel
 from regard.loaded.translator import LoadedTranslator
 from regard.models.image_classifier import ImageLabeller
-from regard.models.saved import as_translator, load_model
+from regard.models.language_model import Writer
+from regard.models.saved import USES, as_translator, as_writer, load_model
 from regard.models.speech import Listener
 from regard.train.device import Precision, machine
 
-Loaded = LoadedTranslator | LoadedClassifier
+Loaded = LoadedTranslator | LoadedLanguageModel | LoadedClassifier
 Device = Literal["auto", "cpu", "cuda"]
 
 
@@ -25,6 +27,8 @@ def load(*folders: str | Path, device: Device = "auto", precision: Precision = "
     saved = [load_model(folder, device=chosen.device) for folder in folders]
     if len(saved) == 1 and isinstance(saved[0].model, ImageLabeller | Listener):
         return LoadedClassifier(saved[0], chosen)
+    if len(saved) == 1 and isinstance(saved[0].model, Writer):
+        return LoadedLanguageModel(as_writer(saved[0]), chosen)
     return LoadedTranslator([as_translator(one) for one in saved], chosen)
 
 
@@ -34,9 +38,19 @@ def load_translator(*folders: str | Path, device: Device = "auto", precision: Pr
     return loaded if isinstance(loaded, LoadedTranslator) else LoadedTranslator([as_translator(loaded.saved)], loaded.machine)
 
 
+def load_language_model(folder: str | Path, *, device: Device = "auto", precision: Precision = "fp32") -> LoadedLanguageModel:
+    """The same where texts are to be gone on with."""
+    loaded = load(folder, device=device, precision=precision)
+    if isinstance(loaded, LoadedLanguageModel):
+        return loaded
+    return LoadedLanguageModel(as_writer(loaded.saved if isinstance(loaded, LoadedClassifier) else loaded.saved[0]), loaded.machine)
+
+
 def load_classifier(folder: str | Path, *, device: Device = "auto", precision: Precision = "fp32") -> LoadedClassifier:
     """The same where labels are wanted."""
     loaded = load(folder, device=device, precision=precision)
     if isinstance(loaded, LoadedClassifier):
         return loaded
-    raise UsageError(f"it is of kind {loaded.config.kind}, which knows no labels", where=str(folder), do="use regard translate")
+    raise UsageError(
+        f"it is of kind {loaded.config.kind}, which knows no labels", where=str(folder), do=f"use regard {USES[loaded.config.kind]}"
+    )

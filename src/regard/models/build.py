@@ -8,14 +8,15 @@ from typing import assert_never
 from torch import nn
 
 from regard.errors import UsageError
-from regard.models.configs import EncoderDecoder, Model, TrunkConfig
+from regard.models.configs import EncoderDecoder, LanguageModel, Model, TrunkConfig
 from regard.models.copying import CopyingTranslator
 from regard.models.image_classifier import ImageClassifier, ImageLabeller
+from regard.models.language_model import Writer
 from regard.models.speech import Listener, Speech
 from regard.models.translator import Translator
 from regard.nn.copying import JointCopy, NoCopy, PointerGenerator, build_copy
 from regard.nn.embed import TokenEmbedding, new_table
-from regard.nn.init import initialise
+from regard.nn.init import initialise, initialise_tables
 from regard.nn.outputs import Vocabulary
 from regard.nn.trunk import Trunk
 from regard.nn.trunk_convolutional import Convolutional, ConvolutionalTrunk
@@ -29,6 +30,8 @@ def build(config: Model) -> nn.Module:
         match config:
             case EncoderDecoder():
                 return translator(config)
+            case LanguageModel():
+                return writer(config)
             case ImageClassifier():
                 return ImageLabeller(config)
             case Speech():
@@ -87,6 +90,24 @@ def translator(config: EncoderDecoder) -> Translator:
             return CopyingTranslator(plain, copying)
         case _:
             assert_never(config.copy)
+
+
+def writer(config: LanguageModel) -> Writer:
+    if not config.vocabulary:
+        raise UsageError("the model does not know its vocabulary", where="model", do="give vocabulary")
+    body = trunk(config.trunk, config.d_model, causal=True, name="trunk")
+    if body.width != config.d_model and config.tie:
+        raise UsageError(
+            f"the trunk hands out vectors of width {body.width}, and the table that it shares is {config.d_model} wide",
+            where="model.tie",
+            do=f"set tie = false, or trunk.output = {config.d_model}",
+        )
+    table = new_table(config.vocabulary, config.d_model)
+    output_table = table if config.tie else new_table(config.vocabulary, body.width)
+    embedding = TokenEmbedding(config.embedding, table, name="text")
+    initialise(body, config.init, layers=config.trunk.layers)
+    initialise_tables(dict.fromkeys([*embedding.parameters(), output_table]), config.init)
+    return Writer(config, embedding=embedding, trunk=body, output=Vocabulary(output_table, bias=config.output_bias))
 
 
 def trunk(config: TrunkConfig, d_model: int, *, causal: bool, memories: Sequence[Trunk] = (), name: str) -> Trunk:

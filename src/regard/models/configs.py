@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from regard.data.marks import BOS, EOS
 from regard.models.image_classifier import ImageClassifier
 from regard.models.speech import Speech
 from regard.nn.copying import Copy, NoCopy
@@ -46,4 +47,29 @@ class EncoderDecoder:
     "Size of the target vocabulary; 0: taken from the tokenizer."
 
 
-Model = EncoderDecoder | ImageClassifier | Speech
+@dataclass(frozen=True)
+class LanguageModel:
+    """One trunk that goes on with a text, word by word."""
+
+    kind: ClassVar[Literal["language-model"]] = "language-model"
+    d_model: int = 512
+    "Width of the residual stream."
+    trunk: TrunkConfig = Transformer()
+    "The trunk that reads what is written and says what may follow; causal by nature."
+    embedding: Embedding = Embedding()
+    "How tokens become vectors."
+    tie: bool = True
+    "Whether the table of the embedding scores the output too."
+    output_bias: bool = False
+    "A bias for each word of the output."
+    init: Init = Xavier()
+    "First values of the parameters."
+    begin: int = BOS
+    "The token that stands before a text; where whole files are learned from, the trainer puts the end of a line here."
+    end: int = EOS
+    "The token that says that a text is over."
+    vocabulary: int = 0
+    "Size of the vocabulary; 0: taken from the tokenizer."
+
+
+Model = EncoderDecoder | LanguageModel | ImageClassifier | Speech

@@ -32,12 +32,40 @@ def _translator(
     }
 
 
+def _gpt3(*, layers: int, heads: int, d_model: int) -> Table:
+    """A row of table 2.1 of Brown et al. 2020, at the widths that its table D.1 counts: d_model = heads x d_head, d_ff = 4 d_model."""
+    trunk = {
+        "kind": "transformer",
+        "layers": layers,
+        "heads": heads,
+        "feed_forward": {"d_ff": 4 * d_model, "activation": "gelu-tanh"},
+        "dropout": 0.0,
+        "placement": "pre",
+    }
+    return {
+        "kind": "language-model",
+        "d_model": d_model,
+        "trunk": trunk,
+        "embedding": {"positions": {"kind": "learned", "length": 2048}, "scale": False, "dropout": 0.0},
+        "init": {"kind": "normal", "std": 0.02},
+        "vocabulary": 50_257,
+    }
+
+
 PRESETS: dict[str, Table] = {
     "tiny": _translator(layers=4, d_model=128, d_ff=256, heads=4, dropout=0.3, placement="pre", biases=True, vocabulary=0),
     "small": _translator(layers=3, d_model=256, d_ff=1024, heads=4, dropout=0.1, placement="pre", biases=True, vocabulary=0),
     # Vaswani et al. 2017, table 3: one shared vocabulary of 37,000, no biases in attention
     "base": _translator(layers=6, d_model=512, d_ff=2048, heads=8, dropout=0.1, placement="post", biases=False, vocabulary=37_000),
     "big": _translator(layers=6, d_model=1024, d_ff=4096, heads=16, dropout=0.3, placement="post", biases=False, vocabulary=37_000),
+    "gpt3-small": _gpt3(layers=12, heads=12, d_model=768),
+    "gpt3-medium": _gpt3(layers=24, heads=16, d_model=1024),
+    "gpt3-large": _gpt3(layers=24, heads=16, d_model=1536),
+    "gpt3-xl": _gpt3(layers=24, heads=16, d_model=2048),  # the table prints 24 heads of 128, which are not 2048
+    "gpt3-2.7b": _gpt3(layers=32, heads=32, d_model=2560),
+    "gpt3-6.7b": _gpt3(layers=32, heads=32, d_model=4096),
+    "gpt3-13b": _gpt3(layers=40, heads=40, d_model=5120),  # the table prints 5140, which 40 heads of 128 are not
+    "gpt3-175b": _gpt3(layers=96, heads=96, d_model=12288),
 }
 
 

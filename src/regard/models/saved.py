@@ -18,11 +18,14 @@ from regard.errors import ModelError, RegardError, UsageError
 from regard.models.build import build
 from regard.models.configs import Model
 from regard.models.folder import publish, verify
+from regard.models.language_model import Writer
 from regard.models.tensors import read_tensors, restore, size_of, state_of, written
 from regard.models.translator import Translator
 
 TOKENIZERS = ("source", "target", "text")
 """What a tokenizer of a model may be for."""
+USES = {"translator": "translate", "language-model": "generate", "image-classifier": "classify", "speech": "classify"}
+"""The verb that a kind of model is for."""
 WEIGHTS = "model.safetensors"
 
 
@@ -52,10 +55,30 @@ class SavedTranslator(Saved):
         return self.tokenizers["target"]
 
 
+@dataclass(frozen=True, eq=False)
+class SavedWriter(Saved):
+    """One that goes on with texts."""
+
+    model: Writer  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen
+
+    @property
+    def text(self) -> Tokenizer:
+        return self.tokenizers["text"]
+
+
+def as_writer(saved: Saved) -> SavedWriter:
+    """The same, known to be a language model; else an error that says what it is."""
+    if not isinstance(saved.model, Writer):
+        what = f"it is of kind {saved.config.kind}, and no language model"
+        raise UsageError(what, where=str(saved.folder), do=f"use regard {USES[saved.config.kind]}")
+    return SavedWriter(saved.folder, saved.config, saved.model, saved.tokenizers, saved.tables)
+
+
 def as_translator(saved: Saved) -> SavedTranslator:
     """The same, known to translate; else an error that says what it is."""
     if not isinstance(saved.model, Translator):
-        raise UsageError(f"it is of kind {saved.config.kind}, and no translator", where=str(saved.folder), do="use regard classify")
+        what = f"it is of kind {saved.config.kind}, and no translator"
+        raise UsageError(what, where=str(saved.folder), do=f"use regard {USES[saved.config.kind]}")
     return SavedTranslator(saved.folder, saved.config, saved.model, saved.tokenizers, saved.tables)
 
 

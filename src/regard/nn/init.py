@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, assert_never
 
@@ -30,6 +31,16 @@ class Normal:
 
 
 Init = Xavier | Normal
+
+
+def initialise_tables(tables: Iterable[nn.Parameter], init: Init) -> None:
+    """Give tables of vectors the values of this family, where it has its own; the padding row of the first one stays at zero."""
+    if not isinstance(init, Normal):
+        return
+    for number, table in enumerate(found for found in tables if found.dim() == 2):
+        nn.init.normal_(table, std=init.std)
+        if not number:
+            nn.init.zeros_(table[0])
 
 
 def initialise(module: nn.Module, init: Init, *, layers: int) -> None:

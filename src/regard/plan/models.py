@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from regard.errors import UsageError
-from regard.models.configs import EncoderDecoder
+from regard.models.configs import EncoderDecoder, LanguageModel
 from regard.nn.embed import Embedding
 from regard.nn.positions import Learned, NoPositions, Sinusoid
 from regard.plan.copying import copying
@@ -19,6 +19,8 @@ def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
     match config:
         case EncoderDecoder():
             return encoder_decoder(config, load, tokenisation=tokenisation)
+        case LanguageModel():
+            return language_model(config, load, tokenisation=tokenisation)
         case _:
             raise UsageError(f"there is no plan for models of kind {config.kind}", where="plan")
 
@@ -49,6 +51,22 @@ def encoder_decoder(config: EncoderDecoder, load: Load, *, tokenisation: str) ->
             Part("embedding", parts=sides),
             blocks,
             end,
+        ),
+    )
+
+
+def language_model(config: LanguageModel, load: Load, *, tokenisation: str) -> Part:
+    width = config.d_model
+    out = width_out(config.trunk, width, ())
+    blocks = Part("blocks", parts=(trunk(config.trunk, width, load, name="trunk", causal=True, decodes=True),))
+    told = f"{tokenisation or 'text'} -> {config.vocabulary:,} pieces"
+    return Part(
+        "language-model",
+        parts=(
+            Part("tokenisation", shape=f"({load.batch}, {load.target}) ids", note=told),
+            Part("embedding", parts=(table("text", config.vocabulary, width, config.embedding, load, length=load.target),)),
+            blocks,
+            vocabulary(config.vocabulary, out, load, bias=config.output_bias, shared="text" * config.tie),
         ),
     )
 

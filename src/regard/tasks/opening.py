@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import assert_never
 
-from regard.models.configs import EncoderDecoder
+from regard.models.configs import EncoderDecoder, LanguageModel
 from regard.models.image_classifier import ImageClassifier
 from regard.models.saved import Saved
 from regard.models.speech import Speech
@@ -22,6 +22,10 @@ def open_task(run: Run, out: Path, *, ranks: Ranks, signals: Signals, warm: Save
             from regard.tasks.translation import open_translation
 
             return open_translation(run, config, out, ranks=ranks, signals=signals, warm=warm)
+        case LanguageModel() as config:
+            from regard.tasks.language_modelling import open_language_modelling
+
+            return open_language_modelling(run, config, out, ranks=ranks, signals=signals, warm=warm)
         case ImageClassifier() as config:
             from regard.tasks.pictures import open_pictures
 

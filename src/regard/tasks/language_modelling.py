@@ -1,0 +1,178 @@
+"""Language modelling: running text from raw files, a tokenizer made of it, and a model that is watched and scored by what it expects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from regard.data.batching import Batching
+from regard.data.documents import Text
+from regard.data.text_batches import TextBatches
+from regard.data.text_cache import TextCache, opening, prepare_text, train_text_tokenizer
+from regard.data.tokenise import Tokenizer, load_tokenizer
+from regard.decode.sample import Sample
+from regard.decode.write import write_texts
+from regard.errors import DataError
+from regard.evaluate.perplexity import running_text
+from regard.models.configs import LanguageModel
+from regard.models.folder import publish
+from regard.models.language_model import Writer
+from regard.models.saved import Saved, as_writer, save_model, tokenizer_files
+from regard.run import Run, root_of
+from regard.tasks.labelling import only, without_metrics
+from regard.tasks.protocol import Check
+from regard.tasks.telling import readme, say
+from regard.train.auto import worth_trying
+from regard.train.device import Machine
+from regard.train.loss import CrossEntropy, Objective
+from regard.train.parallel import Ranks
+from regard.train.signals import Signals
+
+TOKENIZERS = "tokenizers"  # folder inside a run
+GIVEN, WRITTEN = 24, 60  # tokens of a sample: those of the text, those of the model
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModelling:
+    """A run's texts, ready to be read."""
+
+    run: Run
+    config: LanguageModel
+    tokenizer: Tokenizer
+    train: TextCache
+    valid: TextCache | None
+    test: TextCache | None
+
+    usual = "loss"
+    on_cpu = 2048
+
+    @property
+    def fingerprint(self) -> str:
+        return self.train.fingerprint
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return self.train.counts
+
+    @property
+    def most(self) -> int:
+        return worth_trying(len(self.train))
+
+    def batches(self, batching: Batching, *, rank: int = 0, world: int = 1) -> TextBatches:
+        return TextBatches(self.train, batching, seed=self.run.train.seed, rank=rank, world=world)
+
+    def objective(self, model: nn.Module) -> nn.Module:
+        return Objective(model, self.run.train.loss)  # type: ignore[arg-type]
+
+    def watch(self, model: nn.Module, machine: Machine, batching: Batching) -> Callable[[Check], Mapping[str, float]] | None:
+        if self.valid is None:
+            return None
+        valid = self.valid
+
+        def watched(check: Check) -> dict[str, float]:
+            total, tokens = self._loss(model, valid, machine, batching, check)
+            loss = total / max(1, tokens)
+            return {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+
+        return watched
+
+    def sample(self, model: nn.Module) -> Callable[[int], Sequence[tuple[str, str]]] | None:
+        shown = self.valid or self.train
+
+        def sampled(number: int) -> list[tuple[str, str]]:
+            prompt = self.tokenizer.decode(beginning(shown, number).tolist())
+            with torch.inference_mode():
+                found = write_texts(
+                    _writer(model), [prompt], tokenizer=self.tokenizer, search=Sample(temperature=0.8, seed=number), length=WRITTEN
+                )
+            return [(prompt, found[0][0].text)]
+
+        return sampled
+
+    def save(self, folder: Path, model: nn.Module) -> None:
+        page = readme(
+            "A language model",
+            learned=f"{len(self.train):,} tokens of running text",
+            corpora=self.run.data.train,
+            use="regard generate FOLDER --prompt TEXT",
+        )
+        save_model(folder, model, self.config, tokenizers={"text": self.tokenizer}, tables={}, readme=page)
+
+    def score(self, model: nn.Module, machine: Machine, batching: Batching, check: Check) -> dict[str, dict[str, Any]]:
+        if self.test is None:
+            return {}
+        say(f"reading the {len(self.test):,} tokens of the test")
+        with torch.no_grad():
+            total, tokens = self._loss(model, self.test, machine, batching, check)
+        row = TextBatches(self.test, batching).length
+        scores = running_text(total, tokens=tokens, words=self.test.words, characters=self.test.characters, row=row)
+        return {score.name: score.json() for score in scores}
+
+    def _loss(self, model: nn.Module, cache: TextCache, machine: Machine, batching: Batching, check: Check) -> tuple[float, int]:
+        """Of every token once; those that begin a row are said with little before them."""
+        objective, total, tokens = Objective(model, CrossEntropy(smoothing=0.0)), 0.0, 0  # type: ignore[arg-type]
+        for batch in TextBatches(cache, batching).once():
+            check()
+            with machine.autocast():
+                total += float(objective(batch.to(machine.device)))
+            tokens += batch.target_tokens
+        return total, tokens
+
+
+def open_language_modelling(
+    run: Run, config: LanguageModel, out: Path, *, ranks: Ranks, signals: Signals, warm: Saved | None = None
+) -> LanguageModelling:
+    """Tokenizer and caches; made by the first rank, read by all."""
+    run, root, strict = without_metrics(run), root_of(run.data), run.data.filters.on_bad_line == "fail"
+    train, valid, test = (
+        only(getattr(run.data, part), (Text,), part=part, reader="a language model") for part in ("train", "valid", "test")
+    )
+    if ranks.first and not (out / TOKENIZERS).is_dir():
+        made = as_writer(warm).text if warm else train_text_tokenizer(run.tokenizer, train, root=root, strict=strict, seed=run.train.seed)
+        publish(out / TOKENIZERS, tokenizer_files({"text": made}))
+    ranks.wait()
+    tokenizer = load_tokenizer(out / TOKENIZERS, "text")
+    folder = Path(run.data.cache) if run.data.cache else out / "cache"
+    begin = as_writer(warm).model.config.begin if warm else opening(tokenizer, train)
+
+    def cached(corpora: Sequence[Text]) -> TextCache | None:
+        if not corpora:
+            return None
+        axes = {"begin": begin, "root": root, "strict": strict, "workers": run.data.workers}
+        found = prepare_text(corpora, tokenizer, folder, check=signals.check, **axes)
+        if len(found) < 2:
+            raise DataError("there is no text in it", where=corpora[0].path, do="look at the file, and at start and stop")
+        return found
+
+    if not ranks.first:
+        ranks.wait()
+    learned, watched, tested = cached(train), cached(valid), cached(test)
+    if ranks.first:
+        ranks.wait()
+    assert learned is not None
+    if run.data.hold_out and watched is None:
+        learned, watched = learned.held_out(run.data.hold_out)
+    config = replace(config, begin=begin, vocabulary=tokenizer.size)
+    return LanguageModelling(run, config, tokenizer, learned, watched, tested)
+
+
+def beginning(cache: TextCache, number: int) -> NDArray:
+    """Some tokens to go on with: at most half of a document or, where there is but one, from anywhere in it."""
+    if len(cache.starts) == 1:
+        start = number * 7919 % len(cache)
+        return cache.ids[start : start + GIVEN]
+    place = number % len(cache.starts)
+    start, stop = int(cache.starts[place]), int(cache.starts[place + 1]) if place + 1 < len(cache.starts) else len(cache)
+    return cache.ids[start : start + min(GIVEN, (stop - start + 1) // 2)]
+
+
+def _writer(model: nn.Module) -> Writer:
+    assert isinstance(model, Writer)
+    return model

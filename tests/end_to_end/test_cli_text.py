@@ -1,0 +1,109 @@
+"""A language model from a file of text to `regard generate`, through the real command line: trained, resumed, asked, and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import regard
+import small_text
+from regard.models.tensors import read_tensors
+from small_run import regard as command
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of a model that learned sums. Read-only by agreement."""
+    folder = tmp_path_factory.mktemp("text")
+    done = command("train", small_text.corpus(folder), "--out", folder / "run", "--progress", "plain")
+    assert done.code == 0, done.error
+    assert "regard generate" in done.error and "learned from 115 of 144 examples" in done.error and "->" in done.error
+    return folder / "run"
+
+
+def test_the_report_has_what_may_be_compared(learned: Path):
+    scores = json.loads((learned / "report.json").read_text())["scores"]
+    assert list(scores) == ["loss", "perplexity", "word-perplexity", "bits-per-character"]
+    lines = [json.loads(line) for line in (learned / "log.jsonl").read_text().splitlines()]
+    watched = [line["loss"] for line in lines if "perplexity" in line]
+    assert len(watched) >= 4 and watched[-1] < watched[0]
+    assert scores["loss"]["score"] < 1.3  # characters of a text of a dozen words
+    assert {path.name for path in (learned / "best").iterdir()} >= {"tokenizer.text.json", "model.safetensors"}
+
+
+def test_it_goes_on_with_what_it_is_given(learned: Path):
+    one = command("generate", learned, "--prompt", "3 and", "--beam", "1", "--max-length", "20")
+    assert one.code == 0 and one.out.startswith("3 and ") and " make " in one.out and one.out.count("\n") == 1
+    drawn = command("generate", learned, "--seed", "3", "--count", "4", "--temperature", "0.7", "--top-k", "9", "--top-p", "0.9")
+    again = command("generate", learned, "--seed", "3", "--count", "4", "--temperature", "0.7", "--top-k", "9", "--top-p", "0.9")
+    assert drawn.out == again.out and len(drawn.out.splitlines()) == 4
+    assert drawn.out != command("generate", learned, "--seed", "4", "--count", "4").out
+
+
+def test_prompts_by_line_and_json(learned: Path):
+    done = command(
+        "generate", learned, "--prompt", "-", "--json", "--beam", "3", "--count", "2", "--max-length", "15", stdin="1 and\n\n7 a\n"
+    )
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert [one["prompt"] for one in found] == ["1 and", "1 and", "", "", "7 a", "7 a"]
+    model = regard.load(learned)
+    for one in found:
+        (score,) = model.score([one["prompt"] + one["text"]])
+        assert score.log_probs[len(one["prompt"]) :][: len(one["log_probs"])] == pytest.approx(one["log_probs"], abs=1e-4)
+        assert one["log_prob"] == pytest.approx(sum(one["log_probs"]))
+
+
+def test_going_on_after_a_stop_gives_the_same_bits(learned: Path, tmp_path: Path):
+    recipe = learned.parent / "text.toml"
+    first = command("train", recipe, "--out", tmp_path / "run", "--train.steps", "30", "--progress", "none")
+    assert first.code == 0, first.error
+    merged = tmp_path / "run" / "run.toml"
+    merged.write_text(merged.read_text().replace("steps = 30", "steps = 80"))
+    gone_on = command("train", "--resume", tmp_path / "run", "--force", "--progress", "none")
+    assert gone_on.code == 0, gone_on.error
+    straight, resumed = (read_tensors(run / "last" / "model.safetensors") for run in (learned, tmp_path / "run"))
+    assert all(straight[name].equal(resumed[name]) for name in straight)
+
+
+def test_documents_apart_held_out_and_other_trunks(learned: Path, tmp_path: Path):
+    recipe = tmp_path / "other.toml"
+    text = (learned.parent / "text.toml").read_text()
+    text = text.replace('valid = [{ kind = "text", path = "sums.txt", start = 0.8, stop = 0.9 }]', "hold_out = 9")
+    text = text.replace('trunk = { layers = 1, heads = 2, placement = "pre", dropout = 0.0, feed_forward = { d_ff = 64 } }', TRUNK)
+    recipe.write_text(text)
+    settings = ["--data-root", learned.parent, "--batching.within", "true", "--train.steps", "20", "--tokenizer.byte_fallback", "true"]
+    done = command("train", recipe, *settings, "--out", tmp_path / "run", "--progress", "plain")
+    assert done.code == 0, done.error
+    assert "perplexity" in done.error
+    assert command("generate", tmp_path / "run", "--max-length", "5").code == 0
+
+
+TRUNK = 'trunk = { kind = "recurrent", cell = "lstm", attention = { kind = "none" } }'
+
+
+def test_a_model_can_be_the_beginning_of_another(learned: Path, tmp_path: Path):
+    recipe = learned.parent / "text.toml"
+    settings = ["--train.steps", "2", "--train.evaluate_every", "1", "--train.optimiser.rate", "1e-4"]
+    done = command("train", recipe, "--from", learned, *settings, "--out", tmp_path / "run", "--progress", "none")
+    assert done.code == 0, done.error
+    ours, theirs = (json.loads((run / "report.json").read_text())["scores"]["loss"]["score"] for run in (tmp_path / "run", learned))
+    assert abs(ours - theirs) < 0.1
+
+
+def test_what_is_wrong_is_one_line(learned: Path, trained: Path, tmp_path: Path):
+    for words, says in (
+        (["generate", trained], "use regard translate"),
+        (["translate", learned], "use regard generate"),
+        (["classify", learned, "x.png"], "use regard generate"),
+        (["generate", learned, "--max-length", "0"], "1 or more"),
+        (["generate", learned, "--count", "0"], "1 or more"),
+        (["generate", learned, "--beam", "2", "--count", "3"], "widen"),
+        (["generate", learned, "--temperature", "0"], "temperature"),
+        (["train", learned.parent / "text.toml", "--out", tmp_path / "a", "--metrics", "bleu"], "metrics"),
+        (["train", learned.parent / "text.toml", "--out", tmp_path / "b", "--data.hold_out", "999", "--data.valid", "[]"], "hold_out"),
+    ):
+        done = command(*words)
+        assert done.code == 2 or "hold_out" in says, done.error
+        assert done.code and says in done.error and done.error.count("\n") == 1, done.error
