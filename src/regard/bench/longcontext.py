@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def grown(kind: str, lengths: Sequence[int], *, d_model: int, seconds: float, device: str = "cpu") -> dict[str, Any]:
     """All lengths of one kind, in a fresh process, whose peak of memory is theirs alone."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=one_thread) as pool:
         found = pool.submit(measure, kind, lengths, d_model=d_model, seconds=seconds, device=device).result()
     said: dict[str, Any] = {str(length): {"seconds": round(took, 4), "peak_mb": round(peak, 1)} for length, took, peak in found}
     if len(found) > 1:
@@ -43,13 +43,23 @@ def grown(kind: str, lengths: Sequence[int], *, d_model: int, seconds: float, de
     return said
 
 
+def one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
 def measure(kind: str, lengths: Sequence[int], *, d_model: int, seconds: float, device: str) -> list[tuple[int, float, float]]:
-    """For each length the best time of three, and the peak of memory in MB beyond what was held at first; up to what takes too long."""
+    """For each length the best time of three, and the peak of memory in MB beyond what was held at first; up to what takes too long.
+
+    On the CPU it is the time of the processor, of one thread: what else runs there counts little.
+    """
     import torch
 
     from regard.nn.view import Tokens, View
 
     found: list[tuple[int, float, float]] = []
+    clock = time.process_time if device == "cpu" else time.perf_counter
     held = resident("VmRSS") if device == "cpu" else torch.cuda.memory_allocated() / 2**20
     for length in lengths:
         if found and too_long([(past, took) for past, took, _ in found], length, seconds):
@@ -59,11 +69,11 @@ def measure(kind: str, lengths: Sequence[int], *, d_model: int, seconds: float, 
         x = torch.randn(1, length, d_model, device=device, requires_grad=True)
         took = []
         for _ in range(3):
-            started = time.perf_counter()
+            started = clock()
             layer(x, View(Tokens.plain(1, length, device=device))).sum().backward()
             if device != "cpu":
                 torch.cuda.synchronize()
-            took.append(time.perf_counter() - started)
+            took.append(clock() - started)
             if sum(took) > seconds / 4:
                 break
         found.append((length, min(took), peak(device) - held))

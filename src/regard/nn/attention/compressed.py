@@ -80,7 +80,7 @@ class CompressedAttention(MultiHead):
 
     def _slots(self, key_NWM: Tensor, value_NWM: Tensor, real_NM: Tensor) -> tuple[Tensor, Tensor, Tokens]:
         """Split into heads, with the facts of the slots and, in front, the one that is always seen."""
-        key, value = (slots.unflatten(1, (self.groups, -1)).transpose(2, 3) for slots in (key_NWM, value_NWM))
+        key, value = (slots.unflatten(1, (self.groups, -1)).transpose(2, 3).contiguous() for slots in (key_NWM, value_NWM))
         positions = torch.arange(1, real_NM.shape[1] + 1, device=real_NM.device) * self.size - 1
         if self.null_GE is not None:
             key, value = (

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from regard.nn.attention.biases import ByDistance, NoBias
 from regard.nn.attention.kernels import sdpa
@@ -20,6 +21,7 @@ from regard.nn.attention.sight import Sight
 from regard.nn.view import Tokens
 
 TILE = 64
+FEW = 512  # pairs of tiles that go through at once, at least; more if the whole would need more than about eight goes
 
 
 class Group(NamedTuple):
@@ -79,9 +81,8 @@ class OneHead(ByDistance):
 
 def _through(query, key, value, layout: Layout, *, score, bias, dropout: float) -> Tensor:
     time = query.shape[2]
-    query_HNLE, key_GNLE, value_GNLE = _tiled(query), _tiled(key), _tiled(value)
-    found = []
-    for group in layout.groups:
+
+    def one(group: Group, query_HNLE: Tensor, key_GNLE: Tensor, value_GNLE: Tensor) -> Tensor:
         out_MHLE = sdpa.attend(
             query_HNLE.index_select(1, group.queries).transpose(0, 1),
             _joined(key_GNLE, group),
@@ -91,7 +92,15 @@ def _through(query, key, value, layout: Layout, *, score, bias, dropout: float) 
             bias=bias,
             dropout=dropout,
         )
-        found.append(out_MHLE.transpose(0, 1))
+        return out_MHLE.transpose(0, 1)
+
+    # What was gathered is many times what it was gathered from, so it is not kept for the backward pass but gathered again.
+    tiled, found = (_tiled(query), _tiled(key), _tiled(value)), []
+    for group in layout.groups:
+        if torch.is_grad_enabled():
+            found.append(checkpoint(one, group, *tiled, use_reentrant=False, preserve_rng_state=dropout > 0))
+        else:
+            found.append(one(group, *tiled))
     out_HNLE = torch.cat(found, 1).index_select(1, layout.places)
     return out_HNLE.unflatten(1, (query.shape[0], -1)).transpose(0, 1).flatten(2, 3)[:, :, :time]
 
@@ -116,7 +125,9 @@ def _layout(sight: Sight, batch: int) -> Layout:
     for row, count in enumerate(counts):
         rows_of.setdefault(min(_rounded(count), columns), []).append(row)
     groups, order = [], []
-    for count, rows in sorted(rows_of.items()):
+    limit = max(FEW, sum(count * len(rows) for count, rows in rows_of.items()) // 8)
+    parts = [(count, some) for count, rows in sorted(rows_of.items()) for some in _cut(rows, max(1, limit // count))]
+    for count, rows in parts:
         places = torch.tensor(rows, device=sight.device)
         # A tile that is met less often than its group takes others besides, in which it may see nothing.
         chosen_MC = met_NK[places].to(torch.uint8).sort(dim=1, descending=True, stable=True).indices[:, :count]
@@ -128,9 +139,13 @@ def _layout(sight: Sight, batch: int) -> Layout:
 
 
 def _rounded(count: int) -> int:
-    """Up to the next number of the form 2^n or 3 * 2^n: a third of waste at most, and few groups."""
-    power = 1 << max(0, count - 1).bit_length()
-    return 3 * power // 4 if count <= 3 * power // 4 and power >= 4 else power
+    """Up to a number of four binary digits, so that groups are few: an eighth of waste at most."""
+    step = 1 << max(0, count.bit_length() - 4)
+    return max(1, -(-count // step) * step)
+
+
+def _cut(rows: list[int], length: int) -> list[list[int]]:
+    return [rows[start : start + length] for start in range(0, len(rows), length)]
 
 
 def _tiles(tokens: Tokens, batch: int) -> Tokens:
