@@ -12,6 +12,7 @@ from regard.config.toml import nearest, read_toml, structure
 from regard.data.audio import Recordings
 from regard.data.batching import Batching
 from regard.data.documents import Text
+from regard.data.graph import GraphFile
 from regard.data.images import Arrays, Folder, Idx, ImageCorpus, Table
 from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
 from regard.data.tokenise import TokenizerConfig, Unigram
@@ -22,7 +23,7 @@ from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS, merge
 from regard.train.configs import Train
 
-AnyCorpus = Corpus | Text | ImageCorpus | Recordings
+AnyCorpus = Corpus | Text | ImageCorpus | Recordings | GraphFile
 EMBEDDED = "embedded"  # as data.root: the corpora inside the package
 
 
@@ -134,7 +135,7 @@ def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
             return list(paths(corpus, root=root))
         case Idx():
             return [root / corpus.images, root / corpus.labels]
-        case Text() | Folder() | Table() | Arrays() | Recordings():
+        case Text() | Folder() | Table() | Arrays() | Recordings() | GraphFile():
             return [root / corpus.path]
         case _:
             assert_never(corpus)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from regard.loaded.classifier import Labels, LoadedClassifier
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model folder or a run folder")
-    parser.add_argument("files", nargs="*", default=["-"], help="pictures or recordings; - or nothing: their paths by standard input")
+    parser.add_argument(
+        "files", nargs="*", default=["-"], help="pictures, recordings or graphs; - or nothing: their paths by standard input"
+    )
     parser.add_argument("--top", type=int, default=1, metavar="N", help="so many labels for each, likeliest first")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
@@ -17,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     import json
-    from itertools import chain, islice
+    from itertools import chain
 
     from regard.errors import UsageError
     from regard.loaded import load_classifier
@@ -26,14 +32,25 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--top {arguments.top} shows nothing", do="take 1 or more")
     model = load_classifier(arguments.model, device=arguments.device, precision=arguments.precision)
     files = chain.from_iterable(named() if file == "-" else [file] for file in arguments.files)
-    while some := list(islice(files, 64)):
-        for file, labels in zip(some, model.classify(some, top=arguments.top), strict=True):
-            if arguments.json:
-                found = [{"label": name, "probability": round(share, 6)} for name, share in zip(labels.names, labels.probabilities)]
-                print(json.dumps({"file": file, "labels": found}, ensure_ascii=False))
-            else:
-                print("\t".join([file, *(f"{name} {share:.4f}" for name, share in zip(labels.names, labels.probabilities))]))
+    for name, labels in answers(model, files, top=arguments.top):
+        if arguments.json:
+            found = [{"label": label, "probability": round(share, 6)} for label, share in zip(labels.names, labels.probabilities)]
+            print(json.dumps({"file": name, "labels": found}, ensure_ascii=False))
+        else:
+            print("\t".join([name, *(f"{label} {share:.4f}" for label, share in zip(labels.names, labels.probabilities))]))
     return 0
+
+
+def answers(model: LoadedClassifier, files: Iterator[str], *, top: int) -> Iterator[tuple[str, Labels]]:
+    """The labels of each file, or of each node of each graph, which is named FILE:NUMBER."""
+    from itertools import islice
+
+    if model.config.kind == "graph-classifier":
+        for file in files:
+            yield from ((f"{file}:{number}", labels) for number, labels in enumerate(model.classify_nodes(file, top=top)))
+        return
+    while some := list(islice(files, 64)):
+        yield from zip(some, model.classify(some, top=top), strict=True)
 
 
 def named() -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -14,6 +15,16 @@ from torch import Tensor
 from regard.errors import DataError
 from regard.nn.edges import Edges
 from regard.nn.embed_nodes import Features
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """One graph with its labels, and which of its nodes are learned from, watched and asked about."""
+
+    kind: ClassVar[Literal["graph"]] = "graph"
+    path: str
+    "The .npz file, relative to the data root."
+
 
 NAMES = ("feat_row", "feat_col", "n", "label", "edges", "train", "val", "test")
 

@@ -9,6 +9,7 @@ from regard.errors import UsageError
 from regard.loaded.classifier import LoadedClassifier
 from regard.loaded.language_model import LoadedLanguageModel
 from regard.loaded.translator import LoadedTranslator
+from regard.models.graph_classifier import NodeLabeller
 from regard.models.image_classifier import ImageLabeller
 from regard.models.language_model import Writer
 from regard.models.saved import USES, as_translator, as_writer, load_model
@@ -25,7 +26,7 @@ def load(*folders: str | Path, device: Device = "auto", precision: Precision = "
         raise UsageError("there is no model to load", do="name a model folder, such as runs/demo/best")
     chosen = machine(device, precision)
     saved = [load_model(folder, device=chosen.device) for folder in folders]
-    if len(saved) == 1 and isinstance(saved[0].model, ImageLabeller | Listener):
+    if len(saved) == 1 and isinstance(saved[0].model, ImageLabeller | Listener | NodeLabeller):
         return LoadedClassifier(saved[0], chosen)
     if len(saved) == 1 and isinstance(saved[0].model, Writer):
         return LoadedLanguageModel(as_writer(saved[0]), chosen)

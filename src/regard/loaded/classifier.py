@@ -11,9 +11,13 @@ import torch
 
 from regard.data.audio import framed
 from regard.data.frame_batch import FrameBatch
+from regard.data.graph import read_graph
+from regard.data.graph_batch import GraphBatch
 from regard.data.images import read_picture
 from regard.data.picture_batch import PictureBatch
 from regard.decode.ctc import prefix_beam
+from regard.errors import UsageError
+from regard.models.graph_classifier import NodeLabeller
 from regard.models.image_classifier import ImageLabeller
 from regard.models.saved import Saved
 from regard.models.speech import Listener
@@ -35,10 +39,10 @@ class Labels:
 
 
 class LoadedClassifier:
-    """A model that labels pictures or recordings, or spells what is said in them."""
+    """A model that labels pictures, recordings or the nodes of graphs, or spells what is said in recordings."""
 
     def __init__(self, saved: Saved, machine: Machine):
-        assert isinstance(saved.model, ImageLabeller | Listener)
+        assert isinstance(saved.model, ImageLabeller | Listener | NodeLabeller)
         self.saved, self.machine = saved, machine
         self.model, self.config = saved.model, saved.model.config
 
@@ -50,12 +54,26 @@ class LoadedClassifier:
                 found += self._some(things[start : start + AT_ONCE], top=top)
         return found
 
+    def classify_nodes(self, path: str | Path, *, top: int = 0) -> list[Labels]:
+        """The labels of each node of a graph."""
+        if not isinstance(self.model, NodeLabeller):
+            raise UsageError("only a classifier of nodes reads graphs", where=str(path))
+        graph = read_graph(path)
+        if graph.features.width != self.model.config.features:
+            what = f"its nodes have {graph.features.width} features, and the model knows {self.model.config.features}"
+            raise UsageError(what, where=str(path))
+        with torch.inference_mode(), self.machine.autocast():
+            batch = GraphBatch.of(graph, torch.zeros(0, dtype=torch.long)).to(self.machine.device)
+            return self._ranked(self.model(batch), top=top)
+
     def _some(self, things: Sequence[str | Path | bytes], *, top: int) -> list[Labels]:
         model = self.model
         if isinstance(model, ImageLabeller):
             pixels = [read_picture(thing, channels=model.config.channels, size=model.config.size) for thing in things]
             batch = PictureBatch(torch.stack(pixels), torch.zeros(len(pixels), dtype=torch.long), tuple(range(len(pixels))))
             return self._ranked(model.output(model(batch.to(self.machine.device))), top=top)
+        if isinstance(model, NodeLabeller):
+            raise UsageError("this model labels the nodes of graphs", do="ask classify_nodes")
         contents = [thing if isinstance(thing, bytes) else Path(thing) for thing in things]
         names = [str(thing) if not isinstance(thing, bytes) else "the recording" for thing in things]
         frames = [framed(content, model.config.features, where=name) for content, name in zip(contents, names)]

@@ -10,6 +10,7 @@ from torch import nn
 from regard.errors import UsageError
 from regard.models.configs import EncoderDecoder, LanguageModel, Model, TrunkConfig
 from regard.models.copying import CopyingTranslator
+from regard.models.graph_classifier import GraphClassifier, NodeLabeller
 from regard.models.image_classifier import ImageClassifier, ImageLabeller
 from regard.models.language_model import Writer
 from regard.models.speech import Listener, Speech
@@ -36,6 +37,8 @@ def build(config: Model) -> nn.Module:
                 return ImageLabeller(config)
             case Speech():
                 return Listener(config)
+            case GraphClassifier():
+                return NodeLabeller(config)
             case _:
                 assert_never(config)
     except (ValueError, ArithmeticError, RuntimeError) as error:  # torch's own words for a size of 0 or a dropout of 2

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from regard.data.marks import BOS, EOS
+from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
 from regard.models.speech import Speech
 from regard.nn.copying import Copy, NoCopy
@@ -72,4 +73,4 @@ class LanguageModel:
     "Size of the vocabulary; 0: taken from the tokenizer."
 
 
-Model = EncoderDecoder | LanguageModel | ImageClassifier | Speech
+Model = EncoderDecoder | LanguageModel | ImageClassifier | Speech | GraphClassifier

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import assert_never
 
 from regard.models.configs import EncoderDecoder, LanguageModel
+from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
 from regard.models.saved import Saved
 from regard.models.speech import Speech
@@ -34,5 +35,9 @@ def open_task(run: Run, out: Path, *, ranks: Ranks, signals: Signals, warm: Save
             from regard.tasks.speech import open_speech
 
             return open_speech(run, config)
+        case GraphClassifier() as config:
+            from regard.tasks.graphs import open_graph
+
+            return open_graph(run, config)
         case _:
             assert_never(run.model)

@@ -30,6 +30,8 @@ class CrossEntropy:
     "Who gets it: each of the V words eps/V, each wrong word eps/(V-1), or each wrong word but padding eps/(V-2)."
     r_drop: float = 0.0
     "R-Drop: the batch goes twice through dropout and the two answers are drawn together with this strength (the paper's alpha); 0 = off."
+    l2: float = 0.0
+    "Half of this times the squares of all matrices is added to the mean loss: what papers with plain Adam call weight decay."
     held: int = 2**28
     "Logits kept for the backward pass; a batch that has more computes them again, piece by piece."
 
@@ -48,7 +50,11 @@ class Objective(nn.Module):
                 raise UsageError("r_drop is for sentence pairs", where="train.loss", do="set r_drop = 0")
             batch = batch.twice()
         hidden_ND = list(real_rows(self.model(batch), batch).split(len(labels_N)))
-        return summed(self.model.output, hidden_ND, labels_N, loss=self.loss)  # pyright: ignore[reportCallIssue]  # torch types disable loosely
+        loss = summed(self.model.output, hidden_ND, labels_N, loss=self.loss)  # pyright: ignore[reportCallIssue]  # torch types disable loosely
+        if self.loss.l2 and self.training:
+            squares = [parameter.square().sum() for parameter in self.parameters() if parameter.ndim > 1]
+            loss = loss + self.loss.l2 / 2 * len(labels_N) * torch.stack(squares).sum()
+        return loss
 
 
 def real_rows(values: Tensor, batch: Labelled) -> Tensor:
