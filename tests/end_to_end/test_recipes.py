@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import small_graph
 import small_run
 import small_sound
 from regard import recipes
@@ -40,6 +41,8 @@ TRUNKS = {
 def shrunk(tables: dict) -> dict[str, object]:
     """The settings that make a run of this recipe small."""
     model = tables.get("model", {})
+    if model.get("kind") == "graph-classifier":
+        return {key: value for key, value in SHRUNK.items() if key != "model.d_model"}
     if model.get("kind", "translator") != "translator":
         small = TRUNKS["transformer"] if "encoder" in model["body"] else {}
         held = {"data.hold_out": 5} if tables["data"].get("hold_out") else {}
@@ -86,6 +89,8 @@ def files(tables: dict, folder: Path) -> None:
                     rows = np.random.default_rng(3).integers(0, 17, (1460, 65))
                     rows[:, -1] = np.arange(len(rows)) % 10
                     packed(folder / corpus["path"], "".join(",".join(map(str, row)) + "\n" for row in rows))
+                case "graph":
+                    small_graph.write(folder / corpus["path"])
                 case "recordings":
                     small_sound.archive(folder / corpus["path"], small_sound.digits(9))
                 case kind:

@@ -137,3 +137,13 @@ def test_r_drop_asks_the_same_rows_twice(train_toy, layout):
     entropies = [summed(restless.model.output, [rows], real_rows(batch.labels, batch), loss=CrossEntropy()) for rows in hidden]
     apart = symmetric_divergence(*map(restless.model.output, hidden))
     torch.testing.assert_close(restless(batch), sum(entropies) / 2 + apart)
+
+
+def test_l2_adds_half_the_squares_of_matrices_to_the_mean(train_toy):
+    batch = train_toy.packed([1, 2, 7])
+    plain, pulled = (Objective(train_toy.Toy(0.0), CrossEntropy(l2=strength)) for strength in (0.0, 0.3))
+    pulled.load_state_dict(plain.state_dict())
+    squares = sum(float(parameter.detach().square().sum()) for parameter in plain.parameters() if parameter.ndim > 1)
+    added = float(pulled(batch) - plain(batch)) / batch.target_tokens
+    assert added == pytest.approx(0.15 * squares, rel=1e-4)
+    torch.testing.assert_close(pulled.eval()(batch), plain.eval()(batch))  # a measure of the model has none
