@@ -24,7 +24,13 @@ from regard.models.translator import Translator
 
 TOKENIZERS = ("source", "target", "text")
 """What a tokenizer of a model may be for."""
-USES = {"translator": "translate", "language-model": "generate", "image-classifier": "classify", "speech": "classify"}
+USES = {
+    "translator": "translate",
+    "language-model": "generate",
+    "image-classifier": "classify",
+    "speech": "classify",
+    "graph-classifier": "classify",
+}
 """The verb that a kind of model is for."""
 WEIGHTS = "model.safetensors"
 
