@@ -24,6 +24,18 @@ more_encoders = [{{ kind = "convolutional", layers = 2 }}]
 decoder = {{ kind = "transformer", {SMALL} }}""",
         {"cross", "dec-self"},
     ),
+    "sparse, low-rank and compressed": (
+        f"""encoder = {{ kind = "transformer", {SMALL}, own = {{ kind = "longformer", reach = 2 }} }}
+more_encoders = [{{ kind = "transformer", {SMALL}, own = {{ pattern = {{ kind = "bigbird", size = 2, random = 1 }} }} }}]
+
+[model.decoder]
+heads = 2
+layers = 2
+feed_forward = {{ d_ff = 32 }}
+cross = {{ kind = "linformer", rank = 4, length = 200 }}
+cycle = [{{ kind = "attention", pattern = {{ kind = "block-local", size = 8 }} }}, {{ kind = "compressed", size = 3 }}]""",
+        {"dec-self"},
+    ),
     "no attention": ('encoder = "recurrent"\ndecoder = { kind = "recurrent", attention = "none", output = 16 }', set()),
 }
 

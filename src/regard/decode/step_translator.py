@@ -82,12 +82,11 @@ class TranslatorStepper:
 def opener(model: Translator, *, heads: Sequence[tuple[int, int]] = ()) -> OpenStepper:
     """What search opens: steppers of this model. `heads` report the attention; by default all of the last layer but one."""
     there = model.decoder.cross_maps
-    layer = there[max(0, len(there) - 2)] if there else 0
     for one, head in heads:
         if one not in there or not 0 <= head < model.decoder.heads:
             known = f"layers {', '.join(map(str, there)) or 'none'} with heads 0 to {model.decoder.heads - 1} do"
             raise UsageError(f"no head {one}:{head} looks at the source", do=f"choose another: {known}")
-    chosen = tuple(heads) or tuple((layer, head) for head in range(model.decoder.heads))
+    chosen = tuple(heads) or tuple((layer, head) for layer in there[-2:][:1] for head in range(model.decoder.heads))
 
     def open_stepper(*, slots: int, beam: int, capacity: int, attention: bool) -> TranslatorStepper:
         if attention and not chosen:
