@@ -92,6 +92,21 @@ def test_a_model_can_be_the_beginning_of_another(learned: Path, tmp_path: Path):
     assert abs(ours - theirs) < 0.1
 
 
+def test_prompt_separator_completion(learned: Path, tmp_path: Path):
+    """A prompt, a separator that is one token, and its completion: a language model does what an encoder-decoder does."""
+    lines = (learned.parent / "sums.txt").read_text().replace(" make ", " <is> ")
+    (tmp_path / "sums.txt").write_text(lines)
+    recipe = tmp_path / "tagged.toml"
+    recipe.write_text(small_text.RECIPE.replace("byte_fallback = false", 'byte_fallback = false\ntags = ["<is>"]'))
+    done = command("train", recipe, "--out", tmp_path / "run", "--batching.within", "true", "--progress", "none")
+    assert done.code == 0, done.error
+    out = command("generate", tmp_path / "run", "--prompt", "-", "--beam", "2", "--json", stdin="3 and 4 <is>\n7 and 1 <is>\n")
+    found = [json.loads(line) for line in out.out.splitlines()]
+    assert len(found) == 2 and all(one["ended"] and one["text"].strip().isdigit() for one in found), found
+    pieces = regard.load(tmp_path / "run").text.encode("3 and 4 <is> 7")
+    assert len(pieces) == len("3 and 4 ") + 1 + len(" 7")
+
+
 def test_what_is_wrong_is_one_line(learned: Path, trained: Path, tmp_path: Path):
     for words, says in (
         (["generate", trained], "use regard translate"),

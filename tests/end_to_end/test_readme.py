@@ -20,6 +20,7 @@ NOT_RUN = {  # the beginning of a line -> why it is not run here
 }
 TRUNK = {"layers": 1, "heads": 2, "feed_forward.d_ff": 32}
 SMALL = {"model.d_model": 16, **{f"model.{side}.{key}": value for side in ("encoder", "decoder") for key, value in TRUNK.items()}}
+SMALL_TEXT = {"model.d_model": 16, **{f"model.trunk.{key}": value for key, value in TRUNK.items()}}
 SHORT = {"train.steps": 4, "train.evaluate_every": 2, "train.save_every": 2, "train.device": "cpu", "train.precision": "fp32"}
 NO_RECIPE = {"preset": "tiny", "tokenizer.size": 330, "decoding.max_extra": 3, "batching.tokens": 300, **SMALL}
 
@@ -34,6 +35,8 @@ def shrunk(words: list[str]) -> list[str]:
     """The command with what makes it small; nothing that it says itself is taken away but the number of steps."""
     if words[0] != "train":
         return words
+    if "tinyshakespeare-cpu" in words:
+        return [*words, *(f"--{name}={value}" for name, value in (SHORT | SMALL_TEXT).items())]
     if "--resume" in words or "--dry-run" in words:
         return [*words, "--progress", "none"]
     kept = [word for place, word in enumerate(words) if "--train.steps" not in words[max(0, place - 1) : place + 1]]
@@ -67,6 +70,8 @@ def test_every_command_of_the_page_works_in_its_order(tmp_path: Path, monkeypatc
         for side, language in enumerate(("de", "en")):
             small_run.write(tmp_path, f"{name}.{language}", [pair[side] for pair in some])
     small_run.write(tmp_path, "theirs.en", [pair[1].replace("the", "a") for pair in pairs[5:12]])
+    small_run.write(tmp_path, "input.txt", [side for pair in pairs for side in pair])
+    (tmp_path / "DIR").symlink_to(tmp_path)
     (tmp_path / "small.toml").rename(tmp_path / "mine.toml")
     monkeypatch.chdir(tmp_path)
     ran = 0

@@ -43,6 +43,8 @@ def shrunk(tables: dict) -> dict[str, object]:
     model = tables.get("model", {})
     if model.get("kind") == "graph-classifier":
         return {key: value for key, value in SHRUNK.items() if key != "model.d_model"}
+    if model.get("kind") == "language-model":
+        return SHRUNK | {f"model.trunk.{key}": value for key, value in TRUNKS[model["trunk"]["kind"]].items()} | {"train.sample_every": 2}
     if model.get("kind", "translator") != "translator":
         small = TRUNKS["transformer"] if "encoder" in model["body"] else {}
         held = {"data.hold_out": 5} if tables["data"].get("hold_out") else {}
@@ -91,6 +93,8 @@ def files(tables: dict, folder: Path) -> None:
                     packed(folder / corpus["path"], "".join(",".join(map(str, row)) + "\n" for row in rows))
                 case "graph":
                     small_graph.write(folder / corpus["path"])
+                case "text":
+                    packed(folder / corpus["path"], "\n\n".join(f"{source}:\n{target}" for source, target in small_run.TRAIN))
                 case "recordings":
                     small_sound.archive(folder / corpus["path"], small_sound.digits(9))
                 case kind:
@@ -111,6 +115,9 @@ def test_each_recipe(name: str, tmp_path: Path):
     if "bleu" in report["scores"]:
         out = regard("translate", tmp_path / "run", "--beam", "1", stdin="Der Hund sieht Brot.\n\nEin Wort\n")
         assert out.code == 0 and out.out.count("\n") == 3 and out.out.split("\n")[1] == ""
+    if "perplexity" in report["scores"]:
+        out = regard("generate", tmp_path / "run", "--prompt", "Der Hund:", "--max-length", "300", "--temperature", "0.8")
+        assert out.code == 0 and out.out.startswith("Der Hund:") and len(out.out) > 300
 
 
 def scores_of(tables: dict) -> list[str]:
@@ -118,6 +125,8 @@ def scores_of(tables: dict) -> list[str]:
     match tables.get("model", {}).get("kind", "translator"), tables.get("model", {}).get("output"):
         case "translator", _:
             return tables.get("metrics", ["bleu", "chrf", "ter"])
+        case "language-model", _:
+            return ["loss", "perplexity", "word-perplexity", "bits-per-character"]
         case _, "ctc":
             return ["accuracy", "cer"]
         case _:

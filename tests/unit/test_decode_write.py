@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -32,10 +34,10 @@ TRUNKS = {
 PROMPTS = ["abc", "", "h", "ab ab ab ab", "ff", "g h a"]
 
 
-def model_of(trunk="transformer", positions=None, seed=5, begin=BOS):
+def model_of(trunk="transformer", positions=None, seed=5):
     torch.manual_seed(seed)
     embedding = Embedding(positions=positions or Sinusoid(), dropout=0.0)
-    config = LanguageModel(d_model=16, trunk=TRUNKS[trunk], embedding=embedding, tie=False, begin=begin, vocabulary=TOKENIZER.size)
+    config = LanguageModel(d_model=16, trunk=TRUNKS[trunk], embedding=embedding, tie=False, vocabulary=TOKENIZER.size)
     model = build(config).eval()
     with torch.no_grad():
         model.output.table.mul_(3)
@@ -125,13 +127,15 @@ def test_a_beam_ends_with_the_positions_and_finds_the_likelier_text():
         write_texts(model, ["a"], tokenizer=TOKENIZER, search=Greedy(), length=0)
 
 
-def test_a_mark_that_is_text_may_be_written():
-    begin = TOKENIZER.encode(" ")[0]
-    model = model_of(begin=begin)
-    with torch.no_grad():
-        model.output.table.zero_()
-    (one,) = write_texts(model, ["ab"], tokenizer=TOKENIZER, search=Sample(seed=1), length=60)[0]
-    assert " " in one.text or one.ended
+@pytest.mark.parametrize("search", [Sample(seed=1), Beam(size=3), Greedy()], ids=lambda search: search.kind)
+def test_a_text_that_never_ends_and_begins_with_what_may_be_written(search):
+    model = model_of()
+    model.config = replace(model.config, begin=TOKENIZER.encode(" ")[0], end=0)
+    (one,) = write_texts(model, ["ab"], tokenizer=TOKENIZER, search=search, length=30)[0]
+    assert len(one.pieces) == len(one.log_probs) == 30 and not one.ended and "<" not in "".join(one.pieces)
+    assert not isinstance(search, Sample) or " " in one.text
+    (score,) = score_texts(model, [one.prompt + one.text], tokenizer=TOKENIZER)
+    assert score.tokens == 32 and score.log_probs[2:] == pytest.approx(one.log_probs, abs=1e-4)
 
 
 def test_bytes_that_make_one_letter_come_whole():

@@ -189,6 +189,16 @@ def test_the_models_of_gpt3(name: str):
     assert abs(counted / 1e6 / GPT3[name][1] - 1) < 0.004
 
 
+def test_the_table_of_gpt3_flags_what_does_not_fit():
+    rows = {row["name"]: row for row in published("gpt3")["rows"]}
+    assert len(rows) == 9 and round(rows["base (encoder-decoder)"]["parameters"] / 1e6, 2) == 63.05
+    flags = {name: row["flag"] for name, row in rows.items() if row.get("flag")}
+    assert flags == {"GPT-3 XL": "24 x 128 = 3,072 is not 2,048", "GPT-3 13B": "40 x 128 = 5,120 is not 5,140"}
+    assert {name: round(rows[name]["as_printed"] / 1e6, 2) for name in flags} == {"GPT-3 XL": 1517.12, "GPT-3 13B": 12936.49}
+    for row in list(rows.values())[1:]:
+        assert abs(row["difference"]) < 0.004 and abs(row["flops"] / row["paper_flops"] - 1) < 0.006
+
+
 LADDER = {  # bentrevett/pytorch-seq2seq, vocabularies of 7,853 and 5,893 words
     "lstm": 13_898_501,
     "gru": 14_219_781,

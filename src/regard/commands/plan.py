@@ -7,7 +7,7 @@ import argparse
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", help="a recipe, a preset (tiny, base, ...), a TOML file, or the folder of a model or run")
-    parser.add_argument("--table", metavar="NAME", help="a published table beside what the formulas say: wmt14, wikisum, transformer")
+    parser.add_argument("--table", metavar="NAME", help="a published table beside what the formulas say: wmt14, wikisum, transformer, gpt3")
     parser.add_argument("--tokens", type=float, default=0.0, metavar="N", help="target tokens to train on, such as 2.5e9")
     parser.add_argument("--length", type=int, default=0, metavar="n", help="tokens of a row; of a translator, on either side")
     parser.add_argument("--batch", type=int, default=0, metavar="B", help="rows of a batch")

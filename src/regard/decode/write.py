@@ -85,7 +85,7 @@ def write_texts(
 
 
 def score_texts(model: Writer, texts: Sequence[str], *, tokenizer: Tokenizer, tokens: int = 4096) -> list[PairScore]:
-    """What the model thinks of each token of these texts, and of their ending there."""
+    """What the model thinks of each token of these texts and, if it knows of ends, of their ending there."""
     reach, begun = longest(model), [[model.config.begin, *tokenizer.encode(text)] for text in texts]
     for ids in begun:
         if reach and len(ids) > reach:
@@ -103,17 +103,17 @@ def score_texts(model: Writer, texts: Sequence[str], *, tokenizer: Tokenizer, to
             log_probs_BTV = model.output(model(batch)).float().log_softmax(-1)
         told_BT = log_probs_BTV.gather(2, batch.labels.clamp_min(0)[..., None])[..., 0].cpu()
         for row, place in enumerate(some):
-            found[place] = PairScore(tuple(told_BT[row, : len(begun[place])].tolist()))
+            found[place] = PairScore(tuple(told_BT[row, : int((batch.labels[row] != IGNORED).sum())].tolist()))
     return found
 
 
 def text_batch(begun: Sequence[Sequence[int]], *, end: int) -> TextBatch:
-    """Texts side by side, each with its mark before it, and the end mark to be said after it."""
+    """Texts side by side, each with its mark before it, and the end mark (if there is one) to be said after it."""
     lengths = np.array([len(ids) for ids in begun], np.int64)
     flat = np.array([place for ids in begun for place in ids], np.int64)
-    labels = np.array([place for ids in begun for place in (*ids[1:], end)], np.int64)
+    labels = np.array([place for ids in begun for place in (*ids[1:], end or IGNORED)], np.int64)
     text: Side = rectangle_side(flat, lengths)
-    return TextBatch(text, rectangle(labels, lengths, IGNORED), tuple(range(len(begun))), len(flat))
+    return TextBatch(text, rectangle(labels, lengths, IGNORED), tuple(range(len(begun))), int((labels != IGNORED).sum()))
 
 
 def longest(model: Writer) -> int:

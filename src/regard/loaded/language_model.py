@@ -45,6 +45,6 @@ class LoadedLanguageModel:
             )
 
     def score(self, texts: Sequence[str]) -> list[PairScore]:
-        """The log-probability of each token of these texts, and last of their ending there."""
+        """The log-probability of each token of these texts and last, if the model knows of ends, of their ending there."""
         with torch.inference_mode(), self.machine.autocast():
             return score_texts(self.model, texts, tokenizer=self.text)

@@ -68,7 +68,7 @@ class LanguageModel:
     begin: int = BOS
     "The token that stands before a text; where whole files are learned from, the trainer puts the end of a line here."
     end: int = EOS
-    "The token that says that a text is over."
+    "The token that says that a text is over; 0: none does, the model goes on for as long as it is asked to."
     vocabulary: int = 0
     "Size of the vocabulary; 0: taken from the tokenizer."
 

@@ -14,6 +14,7 @@ from torch import nn
 
 from regard.data.batching import Batching
 from regard.data.documents import Text
+from regard.data.marks import BOS, EOS, PAD
 from regard.data.text_batches import TextBatches
 from regard.data.text_cache import TextCache, opening, prepare_text, train_text_tokenizer
 from regard.data.tokenise import Tokenizer, load_tokenizer
@@ -92,7 +93,7 @@ class LanguageModelling:
                 found = write_texts(
                     _writer(model), [prompt], tokenizer=self.tokenizer, search=Sample(temperature=0.8, seed=number), length=WRITTEN
                 )
-            return [(prompt, found[0][0].text)]
+            return [(on_one_line(prompt), on_one_line(found[0][0].text))]
 
         return sampled
 
@@ -159,7 +160,7 @@ def open_language_modelling(
     assert learned is not None
     if run.data.hold_out and watched is None:
         learned, watched = learned.held_out(run.data.hold_out)
-    config = replace(config, begin=begin, vocabulary=tokenizer.size)
+    config = replace(config, begin=begin, end=EOS if begin == BOS else PAD, vocabulary=tokenizer.size)
     return LanguageModelling(run, config, tokenizer, learned, watched, tested)
 
 
@@ -171,6 +172,10 @@ def beginning(cache: TextCache, number: int) -> NDArray:
     place = number % len(cache.starts)
     start, stop = int(cache.starts[place]), int(cache.starts[place + 1]) if place + 1 < len(cache.starts) else len(cache)
     return cache.ids[start : start + min(GIVEN, (stop - start + 1) // 2)]
+
+
+def on_one_line(text: str) -> str:
+    return text.replace("\n", "↵")
 
 
 def _writer(model: nn.Module) -> Writer:

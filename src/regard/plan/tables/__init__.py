@@ -52,9 +52,30 @@ def wikisum(row: Row) -> Row:
     return row | {"perplexity": math.exp(row["log_perplexity"])}
 
 
+def gpt3(row: Row) -> Row:
+    """Parameters as the shapes are printed, and as they fit together, beside the paper's; and what training them took."""
+    shape = {key: row[key] for key in ("name", "layers", "heads", "d_head", "d_model")}
+    found = of_preset(row["preset"]).parameters
+    if "paper" not in row:
+        return shape | {"parameters": found}
+    width = row["heads"] * row["d_head"]
+    trunk = {"heads": row["heads"], "d_head": row["d_head"], "feed_forward": {"d_ff": 4 * row["d_model"]}}
+    printed = {"d_model": row["d_model"], "trunk": trunk}
+    fits = width == row["d_model"]
+    return shape | {
+        "parameters": found,
+        "as_printed": found if fits else of_preset(row["preset"], printed).parameters,
+        "paper": row["paper"] * 1e6,
+        "difference": found / (row["paper"] * 1e6) - 1,
+        "flops": 6.0 * found * 300e9,
+        "paper_flops": row["paper_flops"],
+        "flag": "" if fits else f"{row['heads']} x {row['d_head']} = {width:,} is not {row['d_model']:,}",
+    }
+
+
 def of_preset(preset: str, variation: dict[str, Any] | None = None) -> Plan:
     """The plan of a preset with some keys laid over it."""
     return plan(structure(Model, merge(PRESETS[preset], variation or {})), Load(), name=preset)
 
 
-TABLES: dict[str, Callable[[Row], Row]] = {"wmt14": wmt14, "wikisum": wikisum, "transformer": transformer}
+TABLES: dict[str, Callable[[Row], Row]] = {"wmt14": wmt14, "wikisum": wikisum, "transformer": transformer, "gpt3": gpt3}
