@@ -15,6 +15,7 @@ from regard.data.documents import Text
 from regard.data.graph import GraphFile
 from regard.data.images import Arrays, Folder, Idx, ImageCorpus, Table
 from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
+from regard.data.points import Points
 from regard.data.tokenise import TokenizerConfig, Unigram
 from regard.decode.translate import Decoding
 from regard.errors import UsageError
@@ -23,13 +24,13 @@ from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS, merge
 from regard.train.configs import Train
 
-AnyCorpus = Corpus | Text | ImageCorpus | Recordings | GraphFile
+AnyCorpus = Corpus | Text | ImageCorpus | Recordings | GraphFile | Points
 EMBEDDED = "embedded"  # as data.root: the corpora inside the package
 
 
 @dataclass(frozen=True)
 class Data:
-    """What the run learns from, is watched on, and is scored on at the end: pairs, text, pictures, recordings, as its model needs."""
+    """What the run learns from, is watched on, and is scored on at the end: pairs, text, pictures, recordings, ... as its model needs."""
 
     root: str = "."
     'What paths are relative to, seen from the file itself; "embedded": the corpora inside the package.'
@@ -40,8 +41,8 @@ class Data:
     test: tuple[AnyCorpus, ...] = ()
     "Examples that score the finished model, once."
     hold_out: int = 0
-    """So many pictures, recordings or last documents (of a text that is one document: last tokens) are taken from train to choose the best
-    model, where valid names none."""
+    """So many pictures, recordings, sets of points or last documents (of a text that is one document: last tokens) are taken from train to
+    choose the best model, where valid names none."""
     filters: Filters = Filters()
     "Which training pairs are left out."
     cache: str = ""
@@ -137,5 +138,7 @@ def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
             return [root / corpus.images, root / corpus.labels]
         case Text() | Folder() | Table() | Arrays() | Recordings() | GraphFile():
             return [root / corpus.path]
+        case Points():
+            return []
         case _:
             assert_never(corpus)

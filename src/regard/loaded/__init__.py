@@ -12,6 +12,7 @@ from regard.loaded.translator import LoadedTranslator
 from regard.models.graph_classifier import NodeLabeller
 from regard.models.image_classifier import ImageLabeller
 from regard.models.language_model import Writer
+from regard.models.pointer_network import Pointer
 from regard.models.saved import USES, as_translator, as_writer, load_model
 from regard.models.speech import Listener
 from regard.train.device import Precision, machine
@@ -26,7 +27,7 @@ def load(*folders: str | Path, device: Device = "auto", precision: Precision = "
         raise UsageError("there is no model to load", do="name a model folder, such as runs/demo/best")
     chosen = machine(device, precision)
     saved = [load_model(folder, device=chosen.device) for folder in folders]
-    if len(saved) == 1 and isinstance(saved[0].model, ImageLabeller | Listener | NodeLabeller):
+    if len(saved) == 1 and isinstance(saved[0].model, ImageLabeller | Listener | NodeLabeller | Pointer):
         return LoadedClassifier(saved[0], chosen)
     if len(saved) == 1 and isinstance(saved[0].model, Writer):
         return LoadedLanguageModel(as_writer(saved[0]), chosen)

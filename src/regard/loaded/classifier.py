@@ -1,4 +1,4 @@
-"""A trained classifier in the hand: files in, labels with their probabilities out."""
+"""A trained classifier in the hand: files in, labels (or whatever else answers them) with their probabilities out."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from regard.config.toml import structure
 from regard.data.audio import framed
 from regard.data.frame_batch import FrameBatch
 from regard.data.graph import read_graph
 from regard.data.graph_batch import GraphBatch
 from regard.data.images import read_picture
 from regard.data.picture_batch import PictureBatch
+from regard.data.points import read_points, spelled
+from regard.decode.beam import Beam
 from regard.decode.ctc import prefix_beam
+from regard.decode.penalties import NoPenalty
+from regard.decode.pointing import answer
+from regard.decode.translate import Decoding
 from regard.errors import UsageError
 from regard.models.graph_classifier import NodeLabeller
 from regard.models.image_classifier import ImageLabeller
+from regard.models.pointer_network import Pointer
 from regard.models.saved import Saved
 from regard.models.speech import Listener
 from regard.train.device import Machine
@@ -39,10 +46,10 @@ class Labels:
 
 
 class LoadedClassifier:
-    """A model that labels pictures, recordings or the nodes of graphs, or spells what is said in recordings."""
+    """A model that labels pictures, recordings or nodes of graphs, spells what is said, or points at points."""
 
     def __init__(self, saved: Saved, machine: Machine):
-        assert isinstance(saved.model, ImageLabeller | Listener | NodeLabeller)
+        assert isinstance(saved.model, ImageLabeller | Listener | NodeLabeller | Pointer)
         self.saved, self.machine = saved, machine
         self.model, self.config = saved.model, saved.model.config
 
@@ -64,36 +71,48 @@ class LoadedClassifier:
             raise UsageError(what, where=str(path))
         with torch.inference_mode(), self.machine.autocast():
             batch = GraphBatch.of(graph, torch.zeros(0, dtype=torch.long)).to(self.machine.device)
-            return self._ranked(self.model(batch), top=top)
+            return _ranked(self.model(batch), self.model.config.labels, top=top)
 
     def _some(self, things: Sequence[str | Path | bytes], *, top: int) -> list[Labels]:
         model = self.model
         if isinstance(model, ImageLabeller):
             pixels = [read_picture(thing, channels=model.config.channels, size=model.config.size) for thing in things]
             batch = PictureBatch(torch.stack(pixels), torch.zeros(len(pixels), dtype=torch.long), tuple(range(len(pixels))))
-            return self._ranked(model.output(model(batch.to(self.machine.device))), top=top)
+            return _ranked(model.output(model(batch.to(self.machine.device))), model.config.labels, top=top)
         if isinstance(model, NodeLabeller):
             raise UsageError("this model labels the nodes of graphs", do="ask classify_nodes")
+        if isinstance(model, Pointer):
+            return self._pointed(model, things, top=top)
         contents = [thing if isinstance(thing, bytes) else Path(thing) for thing in things]
         names = [str(thing) if not isinstance(thing, bytes) else "the recording" for thing in things]
         frames = [framed(content, model.config.features, where=name) for content, name in zip(contents, names)]
         batch = FrameBatch.of(frames, [[0]] * len(frames), np.arange(len(frames)).tolist()).to(self.machine.device)
         scores = model.output(model(batch))
         if model.config.output == "label":
-            return self._ranked(scores, top=top)
+            return _ranked(scores, model.config.labels, top=top)
         log_probs, ends = scores.float().log_softmax(-1).cpu(), model.lengths(batch.lengths).tolist()
-        return [self._spelled(rows[:end], top=top) for rows, end in zip(log_probs, ends)]
+        return [_spelled(rows[:end], model.config.labels, top=top) for rows, end in zip(log_probs, ends)]
 
-    def _ranked(self, scores_BV: torch.Tensor, *, top: int) -> list[Labels]:
-        names = self.config.labels
-        shares, places = scores_BV.float().softmax(-1).cpu().sort(dim=-1, descending=True, stable=True)
-        count = top or len(names)
+    def _pointed(self, model: Pointer, things: Sequence[str | Path | bytes], *, top: int) -> list[Labels]:
+        """Places of the points, counted from 0; by the search that the model proposes where only the best are wanted."""
+        proposed = structure(Decoding, self.saved.tables.get("decoding", {}), where=str(self.saved.folder / "model.toml")).search
+        search = Beam(max(top, 4), NoPenalty(), n_best=top) if top > 1 else proposed
+        found = answer(model, [torch.from_numpy(read_points(thing)) for thing in things], search=search)
         return [
-            Labels(tuple(names[place] for place in order[:count]), tuple(share[:count]))
-            for order, share in zip(places.tolist(), shares.tolist())
+            Labels(tuple(spelled(one.tokens) for one in ranked), tuple(float(np.exp(one.log_prob)) for one in ranked)) for ranked in found
         ]
 
-    def _spelled(self, log_probs_PV: torch.Tensor, *, top: int) -> Labels:
-        found = prefix_beam(log_probs_PV)[: top or 1]
-        texts = tuple("".join(self.config.labels[letter - 1] for letter in one.letters) for one in found)
-        return Labels(texts, tuple(float(np.exp(one.log_prob)) for one in found))
+
+def _ranked(scores_BV: torch.Tensor, names: tuple[str, ...], *, top: int) -> list[Labels]:
+    shares, places = scores_BV.float().softmax(-1).cpu().sort(dim=-1, descending=True, stable=True)
+    count = top or len(names)
+    return [
+        Labels(tuple(names[place] for place in order[:count]), tuple(share[:count]))
+        for order, share in zip(places.tolist(), shares.tolist())
+    ]
+
+
+def _spelled(log_probs_PV: torch.Tensor, letters: tuple[str, ...], *, top: int) -> Labels:
+    found = prefix_beam(log_probs_PV)[: top or 1]
+    texts = tuple("".join(letters[letter - 1] for letter in one.letters) for one in found)
+    return Labels(texts, tuple(float(np.exp(one.log_prob)) for one in found))

@@ -8,11 +8,12 @@ from typing import assert_never
 from torch import nn
 
 from regard.errors import UsageError
-from regard.models.configs import EncoderDecoder, LanguageModel, Model, TrunkConfig
+from regard.models.configs import EncoderDecoder, LanguageModel, Model, PointerNetwork, TrunkConfig
 from regard.models.copying import CopyingTranslator
 from regard.models.graph_classifier import GraphClassifier, NodeLabeller
 from regard.models.image_classifier import ImageClassifier, ImageLabeller
 from regard.models.language_model import Writer
+from regard.models.pointer_network import Pointer
 from regard.models.speech import Listener, Speech
 from regard.models.translator import Translator
 from regard.nn.copying import JointCopy, NoCopy, PointerGenerator, build_copy
@@ -39,6 +40,8 @@ def build(config: Model) -> nn.Module:
                 return Listener(config)
             case GraphClassifier():
                 return NodeLabeller(config)
+            case PointerNetwork():
+                return pointer_network(config)
             case _:
                 assert_never(config)
     except (ValueError, ArithmeticError, RuntimeError) as error:  # torch's own words for a size of 0 or a dropout of 2
@@ -111,6 +114,14 @@ def writer(config: LanguageModel) -> Writer:
     initialise(body, config.init, layers=config.trunk.layers)
     initialise_tables(dict.fromkeys([*embedding.parameters(), output_table]), config.init)
     return Writer(config, embedding=embedding, trunk=body, output=Vocabulary(output_table, bias=config.output_bias))
+
+
+def pointer_network(config: PointerNetwork) -> Pointer:
+    encoder = trunk(config.encoder, config.d_model, causal=False, name="encoder")
+    decoder = trunk(config.decoder, config.d_model, causal=True, memories=[encoder], name="decoder")
+    for part, asked in ((encoder, config.encoder), (decoder, config.decoder)):
+        initialise(part, config.init, layers=asked.layers)
+    return Pointer(config, encoder=encoder, decoder=decoder)
 
 
 def trunk(config: TrunkConfig, d_model: int, *, causal: bool, memories: Sequence[Trunk] = (), name: str) -> Trunk:

@@ -9,11 +9,12 @@ from regard.data.marks import BOS, EOS
 from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
 from regard.models.speech import Speech
+from regard.nn.attention.scores import Additive, Score
 from regard.nn.copying import Copy, NoCopy
 from regard.nn.embed import Embedding
 from regard.nn.init import Init, Xavier
 from regard.nn.trunk_convolutional import Convolutional
-from regard.nn.trunk_recurrent import Recurrent
+from regard.nn.trunk_recurrent import NoAttention, Recurrent
 from regard.nn.trunk_transformer import Transformer
 
 TrunkConfig = Transformer | Recurrent | Convolutional
@@ -73,4 +74,23 @@ class LanguageModel:
     "Size of the vocabulary; 0: taken from the tokenizer."
 
 
-Model = EncoderDecoder | LanguageModel | ImageClassifier | Speech | GraphClassifier
+@dataclass(frozen=True)
+class PointerNetwork:
+    """Answers that are made of the input: an encoder reads points, a decoder points at some of them, one after the other (Vinyals 2015)."""
+
+    kind: ClassVar[Literal["pointer-network"]] = "pointer-network"
+    d_model: int = 256
+    "Width of the vectors of the points."
+    encoder: TrunkConfig = Recurrent(cell="lstm", dropout=0.0)
+    "The trunk that reads the points."
+    decoder: TrunkConfig = Recurrent(cell="lstm", attention=NoAttention(), dropout=0.0)
+    "The trunk that writes the answer; causal by nature. The pointer looks at the encoder for it, so it needs no attention itself."
+    score: Score = Additive(width=256)
+    "How well a vector of the decoder fits a point."
+    init: Init = Xavier()
+    "First values of the parameters."
+    problem: Literal["", "hull", "tour"] = ""
+    "What is answered: a tour visits every point once, a hull no point twice; empty: taken from the data."
+
+
+Model = EncoderDecoder | LanguageModel | ImageClassifier | Speech | GraphClassifier | PointerNetwork

@@ -30,6 +30,7 @@ USES = {
     "image-classifier": "classify",
     "speech": "classify",
     "graph-classifier": "classify",
+    "pointer-network": "classify",
 }
 """The verb that a kind of model is for."""
 WEIGHTS = "model.safetensors"

@@ -1,9 +1,9 @@
-"""Labels for things that lie in memory: pictures, recordings. What they are, and how an answer is read off, is told from outside."""
+"""Answers to things that lie in memory: pictures, recordings, points. What they are and how an answer is read off is told from outside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -16,7 +16,8 @@ from regard.data.batch import Batch
 from regard.data.batching import Batching
 from regard.data.examples import ExampleBatches, Examples
 from regard.errors import DataError, UsageError
-from regard.evaluate.accuracy import accuracy, letter_errors
+from regard.evaluate.accuracy import accuracy
+from regard.evaluate.measure import Score
 from regard.models.configs import Model
 from regard.models.saved import save_model
 from regard.run import Run
@@ -37,11 +38,18 @@ class Things(Examples, Protocol):
 
 
 T = TypeVar("T", bound=Things)
+Judge = Callable[[Sequence[str], Any], list[Score]]
+"""The scores of these answers to these things."""
+
+
+def rightly(found: Sequence[str], things: Things) -> list[Score]:
+    """An answer is right or wrong."""
+    return [accuracy(found, things.answers)]
 
 
 @dataclass(frozen=True, eq=False)
 class Labelling:
-    """A run that learns labels."""
+    """A run that learns the answers to things, each by itself."""
 
     run: Run
     config: Model
@@ -56,10 +64,13 @@ class Labelling:
     read: Callable[[nn.Module, Any], list[str]]
     """The model's answer to each example of a batch."""
     on_cpu: int
-    letters: bool = False
-    """Whether an answer may be nearly right."""
-
-    usual = "accuracy"
+    judge: Judge = rightly
+    makes: str = "A classifier"
+    """What the model is, to its users."""
+    use: str = "regard classify FOLDER FILE..."
+    usual: str = "accuracy"
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    """What else the model folder proposes to its users."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -90,7 +101,7 @@ class Labelling:
                 labels += batch.target_tokens
 
             found = self._answers(model, valid, machine, batching, check, also=lost)
-            return {"loss": total / max(1, labels), "accuracy": accuracy(found, valid.answers).score}
+            return {"loss": total / max(1, labels), **{score.name: score.score for score in self.judge(found, valid)}}
 
         return watched
 
@@ -99,22 +110,20 @@ class Labelling:
 
     def save(self, folder: Path, model: nn.Module) -> None:
         page = readme(
-            "A classifier",
+            self.makes,
             learned=f"{len(self.train.costs):,} {self.what}",
             corpora=self.run.data.train,
-            use="regard classify FOLDER FILE...",
+            use=self.use,
         )
-        save_model(folder, model, self.config, tokenizers={}, tables={}, readme=page)
+        save_model(folder, model, self.config, tokenizers={}, tables=dict(self.tables), readme=page)
 
     def score(self, model: nn.Module, machine: Machine, batching: Batching, check: Check) -> dict[str, dict[str, Any]]:
         if self.test is None:
             return {}
-        say(f"labelling the {len(self.test.costs):,} {self.what} of the test")
+        say(f"answering the {len(self.test.costs):,} {self.what} of the test")
         with torch.no_grad():
             found = self._answers(model, self.test, machine, batching, check)
-        scores = [accuracy(found, self.test.answers)]
-        scores += [letter_errors(found, self.test.answers)] if self.letters else []
-        return {score.name: score.json() for score in scores}
+        return {score.name: score.json() for score in self.judge(found, self.test)}
 
     def _answers(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import assert_never
 
-from regard.models.configs import EncoderDecoder, LanguageModel
+from regard.models.configs import EncoderDecoder, LanguageModel, PointerNetwork
 from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
 from regard.models.saved import Saved
@@ -31,6 +31,10 @@ def open_task(run: Run, out: Path, *, ranks: Ranks, signals: Signals, warm: Save
             from regard.tasks.pictures import open_pictures
 
             return open_pictures(run, config)
+        case PointerNetwork() as config:
+            from regard.tasks.pointing import open_points
+
+            return open_points(run, config)
         case Speech() as config:
             from regard.tasks.speech import open_speech
 

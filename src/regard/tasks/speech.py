@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,9 +15,11 @@ from regard.data.audio import Speech as Said
 from regard.data.frame_batch import FrameBatch
 from regard.decode.ctc import greedy
 from regard.errors import DataError
+from regard.evaluate.accuracy import letter_errors
+from regard.evaluate.measure import Score
 from regard.models.speech import Listener, Speech
 from regard.run import Run, root_of
-from regard.tasks.labelling import Labelling, only, parted, without_metrics
+from regard.tasks.labelling import Labelling, only, parted, rightly, without_metrics
 from regard.train.ctc_loss import CtcObjective
 from regard.train.loss import CrossEntropy, Objective
 
@@ -84,8 +87,13 @@ def open_speech(run: Run, config: Speech) -> Labelling:
         goal=_goal,
         read=spelled if spells else labelled,
         on_cpu=6000,
-        letters=spells,
+        judge=by_letters if spells else rightly,
     )
+
+
+def by_letters(found: Sequence[str], examples: SpeechExamples) -> list[Score]:
+    """An answer may be nearly right."""
+    return [*rightly(found, examples), letter_errors(found, examples.answers)]
 
 
 def _goal(model: nn.Module, loss: CrossEntropy) -> nn.Module:
