@@ -7,11 +7,14 @@ import torch
 
 from regard.nn.attention import (
     ALiBi,
+    BigBird,
     Bilinear,
     Causal,
     Cosine,
+    Dilated,
     Full,
     Gaussian,
+    Global,
     NoBias,
     Prefix,
     Relative,
@@ -70,7 +73,7 @@ def built(config, *sizes):
     return made
 
 
-@pytest.mark.parametrize("kernel", ["varlen", "gathered", "flex", "sdpa"])
+@pytest.mark.parametrize("kernel", ["varlen", "gathered", "blocked", "flex", "sdpa"])
 @pytest.mark.parametrize("pattern", [Full(), Causal(), Causal() & Window(5), Window(7)], ids=name)
 def test_packed_rows(kernel, pattern):
     tokens = packed(13, 1, 64, 29, 5)
@@ -115,6 +118,13 @@ def test_rows_with_padding(pattern, bias, dtype):
     assert_near(inputs(130, 130, rows=3, groups=2, dtype=dtype), "sdpa", **axes)
     if not isinstance(bias, Relative):
         assert_near(inputs(130, 130, rows=3, groups=2, dtype=dtype), "flex", **axes)
+
+
+@pytest.mark.parametrize("kernel", ["blocked", "flex", "gathered"])
+@pytest.mark.parametrize("pattern", [Window(9) | Global(2), Causal() & Dilated(3, (1, 2)), BigBird(16, random=1)], ids=name)
+def test_sparse_patterns(pattern, kernel):
+    tokens = packed(300, 1, 64)
+    assert_near(inputs(365, 365, groups=2), kernel, queries=tokens, keys=tokens, pattern=pattern, bias=ALiBi())
 
 
 def test_the_gradient_of_a_table_inside_flex():
