@@ -20,6 +20,7 @@ from regard.nn.attention.scores import Additive, Bilinear, Cosine, Gaussian, Sca
 from regard.nn.attention.sparse import BigBird, BlockLocal, Dilated
 from regard.nn.cache import Growing
 from regard.nn.embed import Embedding
+from regard.nn.experts import Experts, NoisyTopK, Switch, TopTwo
 from regard.nn.feedforward import FeedForward
 from regard.nn.positions import Binary, Integer, Learned, NoPositions, Rotary, Sinusoid
 from regard.nn.trunk_convolutional import Convolutional
@@ -46,6 +47,9 @@ VARIANTS = {
     "additive": {"own": Attention(score=Additive()), "cross": Attention(score=Additive())},
     "cosine": {"cross": Attention(score=Cosine())},
     "gaussian": {"own": Attention(score=Gaussian())},
+    "experts": {"feed_forward": Experts(count=5, router=NoisyTopK(chosen=3), expert=FeedForward(d_ff=7))},
+    "switch": {"feed_forward": Experts(count=3, router=Switch(capacity=1.0), expert=FeedForward(d_ff=7))},
+    "top-2": {"feed_forward": Experts(count=3, router=TopTwo(), expert=FeedForward(d_ff=7))},
 }
 ATTENTIONS = {
     "alone": NoAttention(),

@@ -48,7 +48,8 @@ class PositionWise(nn.Module):
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
         self.activation = ACTIVATIONS[config.activation]
 
-    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def forward(self, x: Float[Tensor, "*B D"], tokens: object = None) -> Float[Tensor, "*B D"]:
+        """Who stands where does not matter here."""
         hidden_BTF = self.activation(self.inner(x))
         if self.gate is not None:
             hidden_BTF = hidden_BTF * self.gate(x)

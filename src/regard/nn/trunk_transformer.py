@@ -15,7 +15,8 @@ from regard.nn.attention.lowrank import Common
 from regard.nn.attention.multihead import Attention, MultiHead
 from regard.nn.attention.slots import Cross, Own, build_attention
 from regard.nn.cache import State, new_state
-from regard.nn.feedforward import FeedForward, PositionWise
+from regard.nn.experts import Experts, build_feed_forward
+from regard.nn.feedforward import FeedForward
 from regard.nn.narrow import narrow
 from regard.nn.norms import LayerNorm, Norm, build_norm
 from regard.nn.residual import Placement, Residual
@@ -43,8 +44,8 @@ class Transformer:
     "Self-attentions that the layers have in turn, in place of `own`: a local and a compressed one make L M L M L of five layers."
     cross: Cross = Attention()
     "Attention to the encoder; read by decoders only."
-    feed_forward: FeedForward = FeedForward()
-    "The position-wise layer."
+    feed_forward: FeedForward | Experts = FeedForward()
+    "The position-wise layer, or several of which each token takes a few."
     norm: Norm = LayerNorm()
     "The norm around each sublayer."
     placement: Placement = "post"
@@ -84,21 +85,21 @@ class Block(nn.Module):
             build_attention(config.cross, d_model, causal=False, name=f"{name}.{cross}", **axes) for cross in names
         )
         self.cross_residual = nn.ModuleList(Residual(config.norm, d_model, **residual) for _ in names)  # type: ignore[assignment]
-        self.feed_forward = PositionWise(config.feed_forward, d_model)
+        self.feed_forward = build_feed_forward(config.feed_forward, d_model, name=f"{name}.experts")
         self.feed_forward_residual = Residual(config.norm, d_model, **residual)
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View) -> Float[Tensor, "B T D"]:
         x_BTD = self.own_residual(x_BTD, lambda x: self.own(x, view))
         for memory, (cross, residual) in enumerate(zip(self.cross, self.cross_residual, strict=True)):
             x_BTD = residual(x_BTD, lambda x, cross=cross, memory=memory: cross(x, view, memory))
-        return tap(self.feed_forward_residual(x_BTD, self.feed_forward), f"{self.name}.stream")
+        return tap(self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, view.own)), f"{self.name}.stream")
 
     def step(self, x_RTD: Tensor, view: View, state: State, layer: int, sources: tuple[Tokens, ...]) -> Tensor:
         past, slots = state.layers[layer], state.slots
         x_RTD = self.own_residual(x_RTD, lambda x: self.own.step(x, view, past, slots))
         for cross, residual, memory, tokens in zip(self.cross, self.cross_residual, state.cross[layer], sources, strict=True):
             x_RTD = residual(x_RTD, lambda x, cross=cross, memory=memory, tokens=tokens: cross.look(x, view, memory, tokens))
-        return tap(self.feed_forward_residual(x_RTD, self.feed_forward), f"{self.name}.stream")
+        return tap(self.feed_forward_residual(x_RTD, lambda x: self.feed_forward(x, view.own)), f"{self.name}.stream")
 
 
 class TransformerTrunk(Trunk):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from regard.nn.experts import Experts, NoisyTopK
 from regard.nn.feedforward import FeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, NoNorm, RmsNorm
 from regard.nn.trunk_convolutional import Convolutional
@@ -28,8 +30,21 @@ def norm(config: LayerNorm | RmsNorm | BatchNorm | NoNorm, width: int) -> int:
             return 0
 
 
-def feed_forward(config: FeedForward, d_model: int, load: Load, *, decodes: bool) -> Part:
-    """2 D F + F + D, and D F + F more with a gate."""
+def feed_forward(config: FeedForward | Experts, d_model: int, load: Load, *, decodes: bool) -> Part:
+    """2 D F + F + D, and D F + F more with a gate; of experts each token takes a few, and the router looks at all."""
+    if isinstance(config, Experts):
+        one = feed_forward(config.expert, d_model, load, decodes=decodes)
+        length, noisy = (load.target if decodes else load.source), isinstance(config.router, NoisyTopK) and config.router.noise
+        router = d_model * config.count
+        return replace(
+            one,
+            name="experts",
+            parameters=config.count * one.parameters + router * (2 if noisy else 1),
+            maps=config.chosen * one.maps + 2 * router * load.batch * length,
+            step=config.chosen * one.step + (2 * router if decodes else 0.0),
+            kept=config.chosen * one.kept + load.batch * length * config.count * load.width,
+            note=f"{config.chosen} of {config.count}, {config.router.kind}: {one.note}",
+        )
     inward = 2 if config.gated else 1
     bias = 1 if config.biases else 0
     size = (inward + 1) * d_model * config.d_ff + bias * (inward * config.d_ff + d_model)

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from regard.data.batch import IGNORED, Labelled, PairBatch
 from regard.errors import UsageError
 from regard.models.protocol import Trainable
+from regard.nn.experts import Routed
 
 PADDING = 0  # the class that the "annotated" convention leaves out
 AT_ONCE = 2**20  # logits turned into fp32 at a time on the CPU: four megabytes stay in its cache; a GPU prefers fewer, larger launches
@@ -42,6 +43,7 @@ class Objective(nn.Module):
     def __init__(self, model: Trainable, loss: CrossEntropy):
         super().__init__()
         self.model, self.loss = model, loss
+        self.routed = [part for part in self.modules() if isinstance(part, Routed)]
 
     def forward(self, batch: Labelled) -> Float[Tensor, ""]:
         labels_N = real_rows(batch.labels, batch)
@@ -51,6 +53,9 @@ class Objective(nn.Module):
             batch = batch.twice()
         hidden_ND = list(real_rows(self.model(batch), batch).split(len(labels_N)))
         loss = summed(self.model.output, hidden_ND, labels_N, loss=self.loss)  # pyright: ignore[reportCallIssue]  # torch types disable loosely
+        for part in self.routed:
+            if part.fine is not None:
+                loss, part.fine = loss + part.fine * len(labels_N), None
         if self.loss.l2 and self.training:
             squares = [parameter.square().sum() for parameter in self.parameters() if parameter.ndim > 1]
             loss = loss + self.loss.l2 / 2 * len(labels_N) * torch.stack(squares).sum()
