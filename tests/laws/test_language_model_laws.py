@@ -103,6 +103,13 @@ def test_rows_follow_others_and_forget(trunk):
         torch.testing.assert_close(last[row], model.output(model(batch_of([text])))[0, 3], atol=1e-9, rtol=0)
 
 
+def test_far_positions_are_reached_by_steps():
+    model = model_of()
+    place = torch.full((1, 1), 700)
+    found = model.step(place * 0 + 5, Tokens(place, place * 0, place > 0), model.new_state(1, 800), longest=701)
+    assert found.isfinite().all()
+
+
 @pytest.mark.parametrize("trunk", TRUNKS)
 def test_no_gradient_from_the_future(trunk):
     model = model_of(trunk)

@@ -31,7 +31,7 @@ TRUNKS = {
     "recurrent": Recurrent(attention=NoAttention(), dropout=0.0),
     "convolutional": Convolutional(layers=2, dropout=0.0),
 }
-PROMPTS = ["abc", "", "h", "ab ab ab ab", "ff", "g h a"]
+PROMPTS = ["abc", "", "h", "ab ab ab ab", "ff", "g h a", "hhhh", "a", "da", "bag", "c c"]
 
 
 def model_of(trunk="transformer", positions=None, seed=5):
@@ -74,7 +74,8 @@ def test_greedy_search_is_reading_the_whole_each_time(trunk, rows, monkeypatch: 
 
 @pytest.mark.parametrize("trunk", TRUNKS)
 @pytest.mark.parametrize("search", [Greedy(), Sample(seed=3), Sample(temperature=2.0, top_k=4, seed=1), Beam(size=3)], ids=lambda s: s.kind)
-def test_what_is_written_scores_as_when_it_is_read(trunk, search):
+def test_what_is_written_scores_as_when_it_is_read(trunk, search, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(write, "room", lambda device: Room(rows=2 * search.rows))  # few slots, which are filled again
     model = model_of(trunk)
     for (one,) in write_texts(model, PROMPTS, tokenizer=TOKENIZER, search=search, length=9):
         (score,) = score_texts(model, [one.prompt + one.text], tokenizer=TOKENIZER)
@@ -113,6 +114,13 @@ def test_where_positions_end_the_last_half_is_read_again(prompt):
     assert found[0].text == found[1].text == greedily(model, prompt, length=25, reach=8) and len(found[0].text) > 8
     drawn = [write_texts(model, [prompt], tokenizer=TOKENIZER, search=Sample(seed=2), length=25, count=4)[0] for _ in range(2)]
     assert drawn[0] == drawn[1] and len({one.text for one in drawn[0]}) == 4
+
+
+def test_where_positions_end_neighbours_change_nothing():
+    model = model_of(positions=Learned(8))
+    write_all = lambda prompts: [one.text for (one,) in write_texts(model, prompts, tokenizer=TOKENIZER, search=Greedy(), length=20)]
+    prompts = ["abcdef", "a", "h", "gg"]
+    assert write_all(prompts) == [text for prompt in prompts for text in write_all([prompt])]
 
 
 def test_a_beam_ends_with_the_positions_and_finds_the_likelier_text():

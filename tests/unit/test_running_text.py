@@ -57,13 +57,18 @@ def test_compressed_files_read_alike(name, parted, tmp_path: Path):
     assert texts(Text(name, parted), tmp_path) == texts(Text("plain", parted), tmp_path)
 
 
-def test_parts_of_a_file_meet_at_their_edges(tmp_path: Path):
+def test_parts_of_a_file_meet_at_their_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     text = "".join(f"line {n} äöü\n" for n in range(333))
     (tmp_path / "t").write_text(text, encoding="utf-8")
     first, second = (texts(Text("t", "whole", start=start, stop=stop), tmp_path)[0] for start, stop in ((0.0, 0.9), (0.9, 1.0)))
     assert first + second == text and len(first) == int(0.9 * len(text))
     some = [texts(Text("t", start=start, stop=stop), tmp_path) for start, stop in ((0.0, 0.5), (0.5, 0.7), (0.7, 1.0))]
     assert sum(some, []) == text.splitlines() and all(some)
+    (tmp_path / "p").write_text("\n\n".join(f"{n} one\n{n} two\n{n} three" for n in range(20)))
+    monkeypatch.setattr(documents, "PIECE", 4)
+    for edge in np.linspace(0.02, 0.98, 49).tolist():
+        parts = [texts(Text("p", "paragraphs", start=start, stop=stop), tmp_path) for start, stop in ((0.0, edge), (edge, 1.0))]
+        assert sum(parts, []) == texts(Text("p", "paragraphs"), tmp_path)
     counts: Counter[str] = Counter()
     list(read_pieces(Text("t", stop=0.5), counts, root=tmp_path))
     assert counts["read"] == 333 == counts["kept"] + counts["outside of start and stop"] and counts["kept"] == len(some[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import islice, pairwise
 
+import numpy as np
 import pytest
 import torch
 
@@ -54,6 +55,8 @@ def test_rows_have_one_length_and_begin_elsewhere_each_epoch():
     batches = TextBatches(TextCache.of([list(range(5, 905))]), Batching(tokens=60, max_length=20))
     shifts = {batches.shift(epoch) for epoch in range(20)}
     assert len(shifts) > 5 and shifts <= set(range(20))
+    order = lambda epoch: np.argsort(np.concatenate(list(batches.plan(epoch))))[:40].tolist()
+    assert len({str(order(epoch)) for epoch in range(5)}) == 5
     shapes = [tuple(batches.batch(starts, shift=batches.shift(1)).text.ids.shape) for starts in batches.plan(1)]
     assert shapes.count((3, 20)) >= len(shapes) - 3
     assert tuple(batches.largest().text.ids.shape) == (3, 20)
