@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, assert_never
 
@@ -52,14 +53,16 @@ class Objective(nn.Module):
                 raise UsageError("r_drop is for sentence pairs", where="train.loss", do="set r_drop = 0")
             batch = batch.twice()
         hidden_ND = list(real_rows(self.model(batch), batch).split(len(labels_N)))
-        loss = summed(self.model.output, hidden_ND, labels_N, loss=self.loss)  # pyright: ignore[reportCallIssue]  # torch types disable loosely
-        for part in self.routed:
-            if part.fine is not None:
-                loss, part.fine = loss + part.fine * len(labels_N), None
+        besides = self.besides()
+        return summed(self.model.output, hidden_ND, labels_N, loss=self.loss, besides=besides)  # pyright: ignore[reportCallIssue]  # torch types disable loosely
+
+    def besides(self) -> list[Tensor]:
+        """What is added to the mean loss in training: the fines of routers, and the squares of matrices."""
+        found = [part.fine for part in self.routed if part.fine is not None] if self.training else []
         if self.loss.l2 and self.training:
             squares = [parameter.square().sum() for parameter in self.parameters() if parameter.ndim > 1]
-            loss = loss + self.loss.l2 / 2 * len(labels_N) * torch.stack(squares).sum()
-        return loss
+            found.append(self.loss.l2 / 2 * torch.stack(squares).sum())
+        return found
 
 
 def real_rows(values: Tensor, batch: Labelled) -> Tensor:
@@ -73,8 +76,11 @@ def real_rows(values: Tensor, batch: Labelled) -> Tensor:
 
 
 @torch.compiler.disable  # its pieces depend on sizes, and it is written by hand already
-def summed(output: nn.Module, hidden_ND: list[Tensor], labels_N: Int[Tensor, "N"], *, loss: CrossEntropy) -> Float[Tensor, ""]:
-    """The loss of all rows; in pieces whose logits are computed again in the backward pass where they would not fit."""
+def summed(
+    output: nn.Module, hidden_ND: list[Tensor], labels_N: Int[Tensor, "N"], *, loss: CrossEntropy, besides: Sequence[Tensor] = ()
+) -> Float[Tensor, ""]:
+    """The loss of all rows, and what comes to its mean besides; in pieces whose logits are computed again in the backward pass where
+    they would not fit."""
     width = _classes(output, hidden_ND[0])
     size = max(1, loss.held // (width * len(hidden_ND)))
 
@@ -91,7 +97,7 @@ def summed(output: nn.Module, hidden_ND: list[Tensor], labels_N: Int[Tensor, "N"
             checkpoint(of_piece, labels, *rows, use_reentrant=False, preserve_rng_state=False)
             for labels, *rows in zip(labels_N.split(size), *(h.split(size) for h in hidden_ND))
         ]
-    return torch.stack(pieces).sum()
+    return torch.stack([*pieces, *(len(labels_N) * extra for extra in besides)]).sum()
 
 
 def shares(classes: int, *, smoothing: float, convention: Literal["torch", "fairseq", "annotated"]) -> tuple[float, float, float]:
