@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import small_graph
 import small_run
+import small_sound
 
 README = Path(__file__).parents[2] / "README.md"
 NOT_RUN = {  # the beginning of a line -> why it is not run here
@@ -35,6 +37,11 @@ def shrunk(words: list[str]) -> list[str]:
     """The command with what makes it small; nothing that it says itself is taken away but the number of steps."""
     if words[0] != "train":
         return words
+    if "fsdd-transformer" in words:
+        body = {f"model.body.encoder.{key}": value for key, value in TRUNK.items()}
+        return [*words, *(f"--{name}={value}" for name, value in (SHORT | body | {"model.d_model": 16, "batching.tokens": 900}).items())]
+    if "cora-attention" in words:
+        return [*words, *(f"--{name}={value}" for name, value in SHORT.items())]
     if "tinyshakespeare-cpu" in words:
         return [*words, *(f"--{name}={value}" for name, value in (SHORT | SMALL_TEXT).items())]
     if "--resume" in words or "--dry-run" in words:
@@ -71,6 +78,9 @@ def test_every_command_of_the_page_works_in_its_order(tmp_path: Path, monkeypatc
             small_run.write(tmp_path, f"{name}.{language}", [pair[side] for pair in some])
     small_run.write(tmp_path, "theirs.en", [pair[1].replace("the", "a") for pair in pairs[5:12]])
     small_run.write(tmp_path, "input.txt", [side for pair in pairs for side in pair])
+    small_graph.write(tmp_path / "cora.npz")
+    small_sound.archive(tmp_path / "recordings.tar.xz", small_sound.digits(9))
+    (tmp_path / "one.wav").write_bytes(small_sound.wav(small_sound.tone(300)))
     (tmp_path / "DIR").symlink_to(tmp_path)
     (tmp_path / "small.toml").rename(tmp_path / "mine.toml")
     monkeypatch.chdir(tmp_path)
