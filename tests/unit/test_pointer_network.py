@@ -9,7 +9,7 @@ from regard.models.build import build, pointer_network
 from regard.models.configs import PointerNetwork
 from regard.nn.attention.scores import Additive, Dot
 from regard.nn.pointer import PointerOutput
-from regard.nn.tap import record
+from regard.nn.tap import record, replace
 from regard.nn.trunk_recurrent import NoAttention, Recurrent
 from regard.train.loss import CrossEntropy
 from regard.train.pointing_loss import PointingObjective
@@ -58,11 +58,15 @@ def test_the_point_that_was_pointed_at_is_the_next_input():
     assert not torch.isclose(told[0][1], told[1][1]).any()
 
 
-def test_scores_can_be_watched():
+def test_scores_can_be_watched_and_vectors_replaced():
     model = pointer_network(PointerNetwork(d_model=6, encoder=lstm(6), decoder=lstm(6), problem="hull")).eval()
+    batch = PointBatch(torch.rand(1, 4, 2), torch.tensor([4]), torch.tensor([[1, 2, 0]]), (0,), 4, 3)
     with record(model, "pointer.scores") as seen:
-        scores = model(PointBatch(torch.rand(1, 4, 2), torch.tensor([4]), torch.tensor([[1, 2, 0]]), (0,), 4, 3))
+        scores = model(batch)
     assert torch.equal(seen["pointer.scores"][0], scores)
+    with replace(model, "encoder.memory", torch.zeros_like):
+        places = model(batch)[0, 0, 1:]
+    assert torch.equal(places, places[:1].expand(4)) and not torch.equal(places, scores[0, 0, 1:])
 
 
 @pytest.mark.parametrize(

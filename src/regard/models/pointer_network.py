@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -51,7 +53,7 @@ class Pointer(nn.Module):
         """What the decoder is told of the start and of each point, and what it points at."""
         x_BSD = self.embedding(points_BSC)
         memory = self.encoder.read(x_BSD, Tokens.padded(real_BS))
-        tap(memory.states, "encoder.memory")
+        memory = replace(memory, states=tap(memory.states, "encoder.memory"))
         start_B1D = self.start.to(x_BSD.dtype).expand(len(x_BSD), 1, -1)
         return torch.cat([start_B1D, x_BSD], 1), memory
 
