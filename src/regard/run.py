@@ -14,6 +14,7 @@ from regard.data.batching import Batching
 from regard.data.documents import Text
 from regard.data.graph import GraphFile
 from regard.data.images import Arrays, Folder, Idx, ImageCorpus, Table
+from regard.data.labelled import Labelled
 from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
 from regard.data.points import Points
 from regard.data.tokenise import TokenizerConfig, Unigram
@@ -24,7 +25,7 @@ from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS, merge
 from regard.train.configs import Train
 
-AnyCorpus = Corpus | Text | ImageCorpus | Recordings | GraphFile | Points
+AnyCorpus = Corpus | Text | Labelled | ImageCorpus | Recordings | GraphFile | Points
 EMBEDDED = "embedded"  # as data.root: the corpora inside the package
 
 
@@ -41,7 +42,7 @@ class Data:
     test: tuple[AnyCorpus, ...] = ()
     "Examples that score the finished model, once."
     hold_out: int = 0
-    """So many pictures, recordings, sets of points or last documents (of a text that is one document: last tokens) are taken from train to
+    """So many pictures, recordings, labelled texts or last documents (of a text that is one document: last tokens) are taken from train to
     choose the best model, where valid names none."""
     filters: Filters = Filters()
     "Which training pairs are left out."
@@ -136,7 +137,7 @@ def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
             return list(paths(corpus, root=root))
         case Idx():
             return [root / corpus.images, root / corpus.labels]
-        case Text() | Folder() | Table() | Arrays() | Recordings() | GraphFile():
+        case Text() | Labelled() | Folder() | Table() | Arrays() | Recordings() | GraphFile():
             return [root / corpus.path]
         case Points():
             return []

@@ -31,24 +31,29 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top < 1:
         raise UsageError(f"--top {arguments.top} shows nothing", do="take 1 or more")
     model = load_classifier(arguments.model, device=arguments.device, precision=arguments.precision)
-    files = chain.from_iterable(named() if file == "-" else [file] for file in arguments.files)
+    lines = model.config.kind == "text-classifier"  # texts lie in files by lines, other things are files
+    files = chain.from_iterable(named() if not lines and file == "-" else [file] for file in arguments.files)
     for name, labels in answers(model, files, top=arguments.top):
         if arguments.json:
             found = [{"label": label, "probability": round(share, 6)} for label, share in zip(labels.names, labels.probabilities)]
-            print(json.dumps({"file": name, "labels": found}, ensure_ascii=False))
+            print(json.dumps({"text" if lines else "file": name, "labels": found}, ensure_ascii=False))
         else:
             print("\t".join([name, *(f"{label} {share:.4f}" for label, share in zip(labels.names, labels.probabilities))]))
     return 0
 
 
 def answers(model: LoadedClassifier, files: Iterator[str], *, top: int) -> Iterator[tuple[str, Labels]]:
-    """The labels of each file, or of each node of each graph, which is named FILE:NUMBER."""
+    """The labels of each file, of each line of text, or of each node of each graph, which is named FILE:NUMBER."""
     from itertools import islice
+
+    from regard.commands.translate import sentences
 
     if model.config.kind == "graph-classifier":
         for file in files:
             yield from ((f"{file}:{number}", labels) for number, labels in enumerate(model.classify_nodes(file, top=top)))
         return
+    if model.config.kind == "text-classifier":
+        files = (line for file in files for line in sentences(file))
     while some := list(islice(files, 64)):
         yield from zip(some, model.classify(some, top=top), strict=True)
 

@@ -15,6 +15,7 @@ from regard.models.language_model import Writer
 from regard.models.pointer_network import Pointer
 from regard.models.saved import USES, as_translator, as_writer, load_model
 from regard.models.speech import Listener
+from regard.models.text_classifier import TextLabeller
 from regard.train.device import Precision, machine
 
 Loaded = LoadedTranslator | LoadedLanguageModel | LoadedClassifier
@@ -27,7 +28,7 @@ def load(*folders: str | Path, device: Device = "auto", precision: Precision = "
         raise UsageError("there is no model to load", do="name a model folder, such as runs/demo/best")
     chosen = machine(device, precision)
     saved = [load_model(folder, device=chosen.device) for folder in folders]
-    if len(saved) == 1 and isinstance(saved[0].model, ImageLabeller | Listener | NodeLabeller | Pointer):
+    if len(saved) == 1 and isinstance(saved[0].model, ImageLabeller | Listener | NodeLabeller | Pointer | TextLabeller):
         return LoadedClassifier(saved[0], chosen)
     if len(saved) == 1 and isinstance(saved[0].model, Writer):
         return LoadedLanguageModel(as_writer(saved[0]), chosen)

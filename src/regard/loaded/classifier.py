@@ -17,6 +17,7 @@ from regard.data.graph_batch import GraphBatch
 from regard.data.images import read_picture
 from regard.data.picture_batch import PictureBatch
 from regard.data.points import read_points, spelled
+from regard.data.text_batch import labelled_texts
 from regard.decode.beam import Beam
 from regard.decode.ctc import prefix_beam
 from regard.decode.penalties import NoPenalty
@@ -28,6 +29,7 @@ from regard.models.image_classifier import ImageLabeller
 from regard.models.pointer_network import Pointer
 from regard.models.saved import Saved
 from regard.models.speech import Listener
+from regard.models.text_classifier import TextLabeller
 from regard.train.device import Machine
 
 AT_ONCE = 64
@@ -49,12 +51,12 @@ class LoadedClassifier:
     """A model that labels pictures, recordings or nodes of graphs, spells what is said, or points at points."""
 
     def __init__(self, saved: Saved, machine: Machine):
-        assert isinstance(saved.model, ImageLabeller | Listener | NodeLabeller | Pointer)
+        assert isinstance(saved.model, ImageLabeller | Listener | NodeLabeller | Pointer | TextLabeller)
         self.saved, self.machine = saved, machine
         self.model, self.config = saved.model, saved.model.config
 
     def classify(self, things: Sequence[str | Path | bytes], *, top: int = 0) -> list[Labels]:
-        """The labels of each file (or of its bytes), all of them or the `top` likeliest."""
+        """The labels of each text, or of each file (or of its bytes), all of them or the `top` likeliest."""
         found: list[Labels] = []
         with torch.inference_mode(), self.machine.autocast():
             for start in range(0, len(things), AT_ONCE):
@@ -83,6 +85,10 @@ class LoadedClassifier:
             raise UsageError("this model labels the nodes of graphs", do="ask classify_nodes")
         if isinstance(model, Pointer):
             return self._pointed(model, things, top=top)
+        if isinstance(model, TextLabeller):
+            ids = [self.saved.tokenizers["text"].encode(str(thing))[: model.config.longest - 1] for thing in things]
+            batch = labelled_texts(ids, torch.zeros(len(ids), dtype=torch.long), range(len(ids)))
+            return _ranked(model.output(model(batch.to(self.machine.device))), model.config.labels, top=top)
         contents = [thing if isinstance(thing, bytes) else Path(thing) for thing in things]
         names = [str(thing) if not isinstance(thing, bytes) else "the recording" for thing in things]
         frames = [framed(content, model.config.features, where=name) for content, name in zip(contents, names)]

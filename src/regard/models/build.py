@@ -8,13 +8,14 @@ from typing import assert_never
 from torch import nn
 
 from regard.errors import UsageError
-from regard.models.configs import EncoderDecoder, LanguageModel, Model, PointerNetwork, TrunkConfig
+from regard.models.configs import EncoderDecoder, LanguageModel, Model, PointerNetwork, TextClassifier, TrunkConfig
 from regard.models.copying import CopyingTranslator
 from regard.models.graph_classifier import GraphClassifier, NodeLabeller
 from regard.models.image_classifier import ImageClassifier, ImageLabeller
 from regard.models.language_model import Writer
 from regard.models.pointer_network import Pointer
 from regard.models.speech import Listener, Speech
+from regard.models.text_classifier import TextLabeller
 from regard.models.translator import Translator
 from regard.nn.copying import JointCopy, NoCopy, PointerGenerator, build_copy
 from regard.nn.embed import TokenEmbedding, new_table
@@ -34,6 +35,8 @@ def build(config: Model) -> nn.Module:
                 return translator(config)
             case LanguageModel():
                 return writer(config)
+            case TextClassifier():
+                return text_labeller(config)
             case ImageClassifier():
                 return ImageLabeller(config)
             case Speech():
@@ -122,6 +125,17 @@ def pointer_network(config: PointerNetwork) -> Pointer:
     for part, asked in ((encoder, config.encoder), (decoder, config.decoder)):
         initialise(part, config.init, layers=asked.layers)
     return Pointer(config, encoder=encoder, decoder=decoder)
+
+
+def text_labeller(config: TextClassifier) -> TextLabeller:
+    if not config.vocabulary or not config.labels:
+        raise UsageError("the model does not know its texts", where="model", do="give vocabulary and labels")
+    table = new_table(config.vocabulary, config.d_model)
+    embedding = TokenEmbedding(config.embedding, table, name="text")
+    encoder = trunk(config.encoder, config.d_model, causal=False, name="encoder")
+    initialise(encoder, config.init, layers=config.encoder.layers)
+    initialise_tables(embedding.parameters(), config.init)
+    return TextLabeller(config, embedding=embedding, encoder=encoder)
 
 
 def trunk(config: TrunkConfig, d_model: int, *, causal: bool, memories: Sequence[Trunk] = (), name: str) -> Trunk:

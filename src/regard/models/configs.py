@@ -13,6 +13,7 @@ from regard.nn.attention.scores import Additive, Score
 from regard.nn.copying import Copy, NoCopy
 from regard.nn.embed import Embedding
 from regard.nn.init import Init, Xavier
+from regard.nn.label import Pool
 from regard.nn.trunk_convolutional import Convolutional
 from regard.nn.trunk_recurrent import NoAttention, Recurrent
 from regard.nn.trunk_transformer import Transformer
@@ -93,4 +94,29 @@ class PointerNetwork:
     "What is answered: a tour visits every point once, a hull no point twice; empty: taken from the data."
 
 
-Model = EncoderDecoder | LanguageModel | ImageClassifier | Speech | GraphClassifier | PointerNetwork
+@dataclass(frozen=True)
+class TextClassifier:
+    """A label for a text."""
+
+    kind: ClassVar[Literal["text-classifier"]] = "text-classifier"
+    d_model: int = 256
+    "Width of the vectors."
+    encoder: TrunkConfig = Transformer()
+    "The trunk that reads the text; it sees all of it."
+    embedding: Embedding = Embedding()
+    "How tokens become vectors."
+    pool: Pool = "first"
+    "What stands for the whole text: the mark that begins it, or the mean of all vectors."
+    hidden: int = 0
+    "Width of a hidden layer between that vector and the labels; 0: none."
+    init: Init = Xavier()
+    "First values of the parameters."
+    longest: int = 0
+    "Most tokens of a text, its mark included; the rest is not read. 0: taken from batching.max_length."
+    labels: tuple[str, ...] = ()
+    "Names of the labels; empty: taken from the data."
+    vocabulary: int = 0
+    "Size of the vocabulary; 0: taken from the tokenizer."
+
+
+Model = EncoderDecoder | LanguageModel | TextClassifier | ImageClassifier | Speech | GraphClassifier | PointerNetwork

@@ -27,6 +27,7 @@ TOKENIZERS = ("source", "target", "text")
 USES = {
     "translator": "translate",
     "language-model": "generate",
+    "text-classifier": "classify",
     "image-classifier": "classify",
     "speech": "classify",
     "graph-classifier": "classify",

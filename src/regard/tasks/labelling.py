@@ -15,6 +15,7 @@ from torch import nn
 from regard.data.batch import Batch
 from regard.data.batching import Batching
 from regard.data.examples import ExampleBatches, Examples
+from regard.data.tokenise import Tokenizer
 from regard.errors import DataError, UsageError
 from regard.evaluate.accuracy import accuracy
 from regard.evaluate.measure import Score
@@ -71,6 +72,8 @@ class Labelling:
     usual: str = "accuracy"
     tables: Mapping[str, Any] = field(default_factory=dict)
     """What else the model folder proposes to its users."""
+    tokenizers: Mapping[str, Tokenizer] = field(default_factory=dict)
+    """What turns text into tokens, where text is read."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -115,7 +118,7 @@ class Labelling:
             corpora=self.run.data.train,
             use=self.use,
         )
-        save_model(folder, model, self.config, tokenizers={}, tables=dict(self.tables), readme=page)
+        save_model(folder, model, self.config, tokenizers=self.tokenizers, tables=dict(self.tables), readme=page)
 
     def score(self, model: nn.Module, machine: Machine, batching: Batching, check: Check) -> dict[str, dict[str, Any]]:
         if self.test is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import assert_never
 
-from regard.models.configs import EncoderDecoder, LanguageModel, PointerNetwork
+from regard.models.configs import EncoderDecoder, LanguageModel, PointerNetwork, TextClassifier
 from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
 from regard.models.saved import Saved
@@ -27,6 +27,10 @@ def open_task(run: Run, out: Path, *, ranks: Ranks, signals: Signals, warm: Save
             from regard.tasks.language_modelling import open_language_modelling
 
             return open_language_modelling(run, config, out, ranks=ranks, signals=signals, warm=warm)
+        case TextClassifier() as config:
+            from regard.tasks.text_labelling import open_texts
+
+            return open_texts(run, config, out, ranks=ranks, warm=warm)
         case ImageClassifier() as config:
             from regard.tasks.pictures import open_pictures
 
