@@ -56,7 +56,7 @@ class Train:
     keep_best: int = 1
     "Best checkpoints kept besides the newest."
     score: Literal["usual", "loss", "bleu", "accuracy"] = "usual"
-    "What decides which model is the best; usual: BLEU of translations, the accuracy of labels, the loss of text."
+    "What decides which model is the best; usual: BLEU of translations, the accuracy of labels and hulls, the loss of text and tours."
     patience: int = 0
     "So many evaluations in a row without a better score end the run; 0 = off."
     tensorboard: bool = False
