@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+PLANNED = ("translator", "language-model", "text-classifier")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", help="a recipe, a preset (tiny, base, ...), a TOML file, or the folder of a model or run")
@@ -49,9 +51,9 @@ def planned(arguments: argparse.Namespace):
     from regard.train.device import machine
 
     name, configured = wanted(arguments)
-    if configured.model.kind != "translator":
-        what = f"it is of kind {configured.model.kind}, and only translators can be planned yet"
-        raise UsageError(what, where=name, do="name the recipe of a translator")
+    if configured.model.kind not in PLANNED:
+        what = f"it is of kind {configured.model.kind}, and only models of text can be planned yet"
+        raise UsageError(what, where=name, do="name the recipe of a translator or a language model")
     model = with_vocabulary(configured, arguments.vocabulary)
     chosen = machine(arguments.device, arguments.precision)
     length = arguments.length or length_of(model)

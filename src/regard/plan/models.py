@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from regard.errors import UsageError
-from regard.models.configs import EncoderDecoder, LanguageModel
+from regard.models.configs import EncoderDecoder, LanguageModel, TextClassifier
 from regard.nn.embed import Embedding
 from regard.nn.positions import Learned, NoPositions, Sinusoid
 from regard.plan.copying import copying
@@ -21,6 +21,8 @@ def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
             return encoder_decoder(config, load, tokenisation=tokenisation)
         case LanguageModel():
             return language_model(config, load, tokenisation=tokenisation)
+        case TextClassifier():
+            return text_classifier(config, load, tokenisation=tokenisation)
         case _:
             raise UsageError(f"there is no plan for models of kind {config.kind}", where="plan")
 
@@ -67,6 +69,23 @@ def language_model(config: LanguageModel, load: Load, *, tokenisation: str) -> P
             Part("embedding", parts=(table("text", config.vocabulary, width, config.embedding, load, length=load.target),)),
             blocks,
             vocabulary(config.vocabulary, out, load, bias=config.output_bias, shared="text" * config.tie),
+        ),
+    )
+
+
+def text_classifier(config: TextClassifier, load: Load, *, tokenisation: str) -> Part:
+    width, out, classes = config.d_model, handed(config.encoder, config.d_model).width, len(config.labels)
+    shapes = [(out, config.hidden), (config.hidden, classes)] if config.hidden else [(out, classes)]
+    size = sum(inward * outward + outward for inward, outward in shapes)
+    end = Part("output", shape=f"({load.batch}, {classes})", parameters=size, maps=2 * size * load.batch, note=f"one of {classes} labels")
+    told = f"{tokenisation or 'text'} -> {config.vocabulary:,} pieces"
+    return Part(
+        "text-classifier",
+        parts=(
+            Part("tokenisation", shape=f"({load.batch}, {load.source}) ids", note=told),
+            Part("embedding", parts=(table("text", config.vocabulary, width, config.embedding, load, length=load.source),)),
+            Part("blocks", parts=(trunk(config.encoder, width, load, name="encoder", causal=False, decodes=False),)),
+            end,
         ),
     )
 
