@@ -11,12 +11,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from regard.decode.clock import Clock
 from regard.decode.constrain import NoRepeat
 from regard.decode.draft import Hypothesis, Job
 from regard.decode.engine import Search, decode
 from regard.decode.state import Marks, Step
 from regard.models.pointer_network import Pointer
-from regard.nn.view import Tokens
 
 MARKS = Marks(pad=0, begin=0, end=1)
 SHIFT = MARKS.end  # from what the model calls an id to what search does: the end is 1 and not 0, so 0 may stand for what is never written
@@ -28,10 +28,9 @@ class PointerStepper:
     continuous = True
 
     def __init__(self, model: Pointer, points: Float[Tensor, "N C"], *, slots: int, beam: int, capacity: int):
-        self.model, self.points, self.beam, self.capacity = model, points, beam, capacity
+        self.model, self.points = model, points
         self.state = model.new_state(slots * beam, capacity, beam=beam)
-        self.lengths = [0] * slots  # of what the rows of each slot have written
-        self.positions = torch.zeros(slots * beam, dtype=torch.long, device=model.device)
+        self.clock = Clock(slots=slots, beam=beam, capacity=capacity, device=model.device)
 
     @property
     def device(self) -> torch.device:
@@ -39,27 +38,18 @@ class PointerStepper:
 
     @torch.inference_mode()
     def admit(self, slots: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
-        whole = list(slots) == list(range(len(self.lengths)))
         points_BSC = pad_sequence([self.points[list(source)] for source in sources], batch_first=True)
         lengths = torch.tensor([len(source) for source in sources], device=self.device)
         real_BS = torch.arange(points_BSC.shape[1], device=self.device) < lengths[:, None]
-        self.model.admit(self.state, points_BSC, real_BS, None if whole else torch.tensor(list(slots), device=self.device))
-        rows = [slot * self.beam + k for slot in slots for k in range(self.beam)]
-        self.state.clear(rows)
-        self.positions[rows] = 0
-        for slot in slots:
-            self.lengths[slot] = 0
+        self.model.admit(self.state, points_BSC, real_BS, self.clock.chosen(slots))
+        self.state.clear(self.clock.rows(slots))
+        self.clock.restart(slots, [0] * len(slots))
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, "R"]) -> Step:
-        self.lengths = [min(length + 1, self.capacity) for length in self.lengths]
-        positions = self.positions[:, None]
-        facts = Tokens(  # what has ended may step on, unheard
-            positions.clamp_max(self.capacity - 1), torch.zeros_like(positions), positions < self.capacity
-        )
+        facts, longest = self.clock.tick()
         ids = (tokens - SHIFT).clamp_min(0)[:, None]
-        scores_R1S = self.model.step(ids, facts, self.state, longest=max(self.lengths))
-        self.positions = (self.positions + 1).clamp_max(self.capacity)
+        scores_R1S = self.model.step(ids, facts, self.state, longest=longest)
         log_probs = scores_R1S[:, 0].float().log_softmax(-1)
         return Step(F.pad(log_probs, (SHIFT, 0), value=-torch.inf))
 

@@ -11,6 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.data.batch import Side
+from regard.decode.clock import Clock
 from regard.decode.state import OpenStepper, Step
 from regard.errors import UsageError
 from regard.models.translator import Translator
@@ -22,10 +23,9 @@ class TranslatorStepper:
     """The caches of one search over `slots` sources. `heads` names the (layer, head) pairs whose mean is the attention that is reported."""
 
     def __init__(self, model: Translator, *, slots: int, beam: int, capacity: int, heads: Sequence[tuple[int, int]] = ()):
-        self.model, self.beam, self.heads, self.capacity = model, beam, tuple(heads), capacity
+        self.model, self.heads = model, tuple(heads)
         self.state = model.new_state(slots * beam, capacity, beam=beam)
-        self.lengths = [0] * slots  # tokens written by the rows of each slot
-        self.positions = torch.zeros(slots * beam, dtype=torch.long, device=model.device)
+        self.clock = Clock(slots=slots, beam=beam, capacity=capacity, device=model.device)
 
     @property
     def continuous(self) -> bool:
@@ -37,32 +37,23 @@ class TranslatorStepper:
 
     @torch.inference_mode()
     def admit(self, slots: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
-        whole = list(slots) == list(range(len(self.lengths)))
         width = max(len(source) for source in sources)
         ids = torch.zeros(len(sources), width, dtype=torch.long)
         for row, source in enumerate(sources):
             ids[row, : len(source)] = torch.tensor(source)
         real = torch.arange(width) < torch.tensor([len(source) for source in sources])[:, None]
         source = Side(ids, Tokens.padded(real)).to(self.device)
-        self.model.admit(self.state, source, None if whole else torch.tensor(list(slots), device=self.device))
-        rows = [slot * self.beam + k for slot in slots for k in range(self.beam)]
-        self.state.clear(rows)
-        self.positions[rows] = 0
-        for slot in slots:
-            self.lengths[slot] = 0
+        self.model.admit(self.state, source, self.clock.chosen(slots))
+        self.state.clear(self.clock.rows(slots))
+        self.clock.restart(slots, [0] * len(slots))
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, "R"]) -> Step:
-        self.lengths = [min(length + 1, self.capacity) for length in self.lengths]
-        positions = self.positions[:, None]
-        facts = Tokens(
-            positions.clamp_max(self.capacity - 1), torch.zeros_like(positions), positions < self.capacity
-        )  # what has ended may step on, unheard
+        facts, longest = self.clock.tick()
         with ExitStack() as stack:
             names = sorted({self._tap(layer) for layer, _ in self.heads})
             seen = stack.enter_context(record(self.model, *names)) if names else {}
-            scores_R1V = self.model.step_scores(tokens[:, None], facts, self.state, longest=max(self.lengths))
-        self.positions = (self.positions + 1).clamp_max(self.capacity)
+            scores_R1V = self.model.step_scores(tokens[:, None], facts, self.state, longest=longest)
         log_probs = F.log_softmax(scores_R1V[:, 0].float(), dim=-1)
         return Step(log_probs, self._attention(seen) if self.heads else None)
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor
 
+from regard.decode.clock import Clock
 from regard.decode.state import OpenStepper, Step
 from regard.models.language_model import Writer
 from regard.nn.view import Tokens
@@ -19,11 +20,10 @@ class WriterStepper:
     with which search begins."""
 
     def __init__(self, model: Writer, *, slots: int, beam: int, capacity: int):
-        self.model, self.beam, self.capacity = model, beam, capacity
+        self.model = model
         self.state = model.new_state(slots * beam, capacity, beam=beam)
-        self.lengths = [0] * slots  # tokens taken in by the rows of each slot
-        self.positions = torch.zeros(slots * beam, dtype=torch.long, device=model.device)
-        self.first = torch.full_like(self.positions, -1)  # what stands in place of the mark, -1 after the first step
+        self.clock = Clock(slots=slots, beam=beam, capacity=capacity, device=model.device)
+        self.first = torch.full_like(self.clock.positions, -1)  # what stands in place of the mark, -1 after the first step
 
     @property
     def continuous(self) -> bool:
@@ -35,33 +35,26 @@ class WriterStepper:
 
     @torch.inference_mode()
     def admit(self, slots: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
-        rows = torch.tensor([slot * self.beam + k for slot in slots for k in range(self.beam)], device=self.device)
-        self.state.clear(rows.tolist())
+        rows = self.clock.rows(slots)
+        self.state.clear(rows)
         read = [list(source[:-1]) for source in sources]
-        for slot, ids in zip(slots, read, strict=True):
-            self.lengths[slot] = len(ids)
-        each = lambda values: torch.tensor(values, device=self.device).repeat_interleave(self.beam, 0)
-        self.positions[rows] = each([len(ids) for ids in read])
+        self.clock.restart(slots, [len(ids) for ids in read])
+        each = lambda values: torch.tensor(values, device=self.device).repeat_interleave(self.clock.beam, 0)
         self.first[rows] = each([source[-1] for source in sources])
         width = max(map(len, read))
         if width:
-            ids_RT = torch.zeros(len(self.positions), width, dtype=torch.long, device=self.device)
+            ids_RT = torch.zeros(len(self.first), width, dtype=torch.long, device=self.device)
             real_RT = torch.zeros_like(ids_RT, dtype=torch.bool)
             ids_RT[rows] = each([ids + [0] * (width - len(ids)) for ids in read])
             real_RT[rows] = each([[True] * len(ids) + [False] * (width - len(ids)) for ids in read])
-            self.model.step(ids_RT, Tokens.padded(real_RT), self.state, longest=max(self.lengths))
+            self.model.step(ids_RT, Tokens.padded(real_RT), self.state, longest=max(self.clock.lengths))
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, "R"]) -> Step:
-        self.lengths = [min(length + 1, self.capacity) for length in self.lengths]
         tokens = torch.where(self.first >= 0, self.first, tokens)
         self.first = torch.full_like(self.first, -1)
-        positions = self.positions[:, None]
-        facts = Tokens(
-            positions.clamp_max(self.capacity - 1), torch.zeros_like(positions), positions < self.capacity
-        )  # what has ended may step on, unheard
-        hidden_R1D = self.model.step(tokens[:, None], facts, self.state, longest=max(self.lengths))
-        self.positions = (self.positions + 1).clamp_max(self.capacity)
+        facts, longest = self.clock.tick()
+        hidden_R1D = self.model.step(tokens[:, None], facts, self.state, longest=longest)
         return Step(F.log_softmax(self.model.output(hidden_R1D)[:, 0].float(), dim=-1))
 
     def reorder(self, rows: Int[Tensor, "R"]) -> None:
