@@ -20,8 +20,8 @@ from regard.evaluate.accuracy import accuracy
 from regard.models.graph_classifier import GraphClassifier
 from regard.models.saved import save_model
 from regard.run import Run, root_of
-from regard.tasks.labelling import only, without_metrics
 from regard.tasks.protocol import Check
+from regard.tasks.refusing import no_metrics, only
 from regard.tasks.telling import readme
 from regard.train.device import Machine
 from regard.train.loss import CrossEntropy, Objective
@@ -109,7 +109,8 @@ class NodeLabels:
 
 
 def open_graph(run: Run, config: GraphClassifier) -> NodeLabels:
-    run, corpora = without_metrics(run), only(run.data.train, (GraphFile,), part="train", reader="a classifier of nodes")
+    no_metrics(run)
+    corpora = only(run.data.train, (GraphFile,), part="train", reader="a classifier of nodes")
     if len(corpora) != 1 or run.data.valid or run.data.test:
         raise UsageError("a graph brings its own split", where="data", do="name one graph in train, and nothing in valid and test")
     path = root_of(run.data) / corpora[0].path

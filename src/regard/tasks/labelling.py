@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -16,7 +16,7 @@ from regard.data.batch import Batch
 from regard.data.batching import Batching
 from regard.data.examples import ExampleBatches, Examples
 from regard.data.tokenise import Tokenizer
-from regard.errors import DataError, UsageError
+from regard.errors import DataError
 from regard.evaluate.accuracy import accuracy
 from regard.evaluate.measure import Score
 from regard.models.configs import Model
@@ -158,20 +158,3 @@ def parted(run: Run, things: T) -> tuple[T, T | None]:
         raise DataError(f"{held} cannot be held out of {count}", where="data.hold_out", do="hold out fewer")
     order = np.random.default_rng([1, count]).permutation(count)
     return things.some(np.sort(order[held:])), things.some(np.sort(order[:held]))
-
-
-def only(corpora: Sequence[object], kinds: tuple[type, ...], *, part: str, reader: str) -> list[Any]:
-    """These corpora, if the model can read them all."""
-    names = ", ".join(str(getattr(kind, "kind", kind.__name__)) for kind in kinds)
-    for corpus in corpora:
-        if not isinstance(corpus, kinds):
-            kind = getattr(corpus, "kind", type(corpus).__name__)
-            raise UsageError(f"{reader} cannot read a corpus of kind {kind}", where=f"data.{part}", do=f"give {names}")
-    return list(corpora)
-
-
-def without_metrics(run: Run) -> Run:
-    """Labels have their own scores, not those of translations."""
-    if run.metrics:
-        raise UsageError(f"{run.metrics[0]} is a score of translations", where="metrics", do="leave metrics out")
-    return replace(run)

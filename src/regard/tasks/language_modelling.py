@@ -17,26 +17,25 @@ from regard.data.documents import Text
 from regard.data.marks import BOS, EOS, PAD
 from regard.data.text_batches import TextBatches
 from regard.data.text_cache import TextCache, opening, prepare_text, train_text_tokenizer
-from regard.data.tokenise import Tokenizer, load_tokenizer
+from regard.data.tokenise import Tokenizer
 from regard.decode.sample import Sample
 from regard.decode.write import write_texts
 from regard.errors import DataError
 from regard.evaluate.perplexity import running_text
 from regard.models.configs import LanguageModel
-from regard.models.folder import publish
 from regard.models.language_model import Writer
-from regard.models.saved import Saved, as_writer, save_model, tokenizer_files
+from regard.models.saved import Saved, as_writer, save_model
 from regard.run import Run, root_of
-from regard.tasks.labelling import only, without_metrics
 from regard.tasks.protocol import Check
+from regard.tasks.refusing import no_metrics, only
 from regard.tasks.telling import readme, say
+from regard.tasks.tokenizers import kept
 from regard.train.auto import worth_trying
 from regard.train.device import Machine
 from regard.train.loss import CrossEntropy, Objective
 from regard.train.parallel import Ranks
 from regard.train.signals import Signals
 
-TOKENIZERS = "tokenizers"  # folder inside a run
 GIVEN, WRITTEN = 24, 60  # tokens of a sample: those of the text, those of the model
 
 
@@ -131,15 +130,18 @@ def open_language_modelling(
     run: Run, config: LanguageModel, out: Path, *, ranks: Ranks, signals: Signals, warm: Saved | None = None
 ) -> LanguageModelling:
     """Tokenizer and caches; made by the first rank, read by all."""
-    run, root, strict = without_metrics(run), root_of(run.data), run.data.filters.on_bad_line == "fail"
+    no_metrics(run)
+    root, strict = root_of(run.data), run.data.filters.on_bad_line == "fail"
     train, valid, test = (
         only(getattr(run.data, part), (Text,), part=part, reader="a language model") for part in ("train", "valid", "test")
     )
-    if ranks.first and not (out / TOKENIZERS).is_dir():
-        made = as_writer(warm).text if warm else train_text_tokenizer(run.tokenizer, train, root=root, strict=strict, seed=run.train.seed)
-        publish(out / TOKENIZERS, tokenizer_files({"text": made}))
-    ranks.wait()
-    tokenizer = load_tokenizer(out / TOKENIZERS, "text")
+
+    def made() -> dict[str, Tokenizer]:
+        if warm:
+            return {"text": as_writer(warm).text}
+        return {"text": train_text_tokenizer(run.tokenizer, train, root=root, strict=strict, seed=run.train.seed)}
+
+    (tokenizer,) = kept(out, ("text",), made, ranks=ranks)
     folder = Path(run.data.cache) if run.data.cache else out / "cache"
     begin = as_writer(warm).model.config.begin if warm else opening(tokenizer, train)
 

@@ -16,7 +16,8 @@ from regard.data.picture_batch import PictureBatch
 from regard.errors import DataError
 from regard.models.image_classifier import ImageClassifier, ImageLabeller
 from regard.run import Run, root_of
-from regard.tasks.labelling import Labelling, only, parted, without_metrics
+from regard.tasks.labelling import Labelling, parted
+from regard.tasks.refusing import no_metrics, only
 from regard.train.loss import CrossEntropy, Objective
 
 KINDS = (Idx, Folder, Table, Arrays)
@@ -46,7 +47,8 @@ class PictureExamples:
 
 
 def open_pictures(run: Run, config: ImageClassifier) -> Labelling:
-    run, root = without_metrics(run), root_of(run.data)
+    no_metrics(run)
+    root = root_of(run.data)
     found = []
     for part in ("train", "valid", "test"):
         corpora = only(getattr(run.data, part), KINDS, part=part, reader="an image classifier")

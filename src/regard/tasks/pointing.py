@@ -23,13 +23,14 @@ from regard.evaluate.plane import area, tour_length
 from regard.models.configs import PointerNetwork
 from regard.models.pointer_network import Pointer
 from regard.run import Run
-from regard.tasks.labelling import Labelling, only, parted, without_metrics
+from regard.tasks.labelling import Labelling, parted
+from regard.tasks.refusing import no_metrics, only
 from regard.train.loss import CrossEntropy
 from regard.train.pointing_loss import PointingObjective
 
 
 def open_points(run: Run, config: PointerNetwork) -> Labelling:
-    run = without_metrics(run)
+    no_metrics(run)
     parts = {part: only(getattr(run.data, part), (Points,), part=part, reader="a pointer network") for part in ("train", "valid", "test")}
     examples = {part: PointExamples.of(corpora) if corpora else None for part, corpora in parts.items()}
     if examples["train"] is None:

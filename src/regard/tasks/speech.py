@@ -19,7 +19,8 @@ from regard.evaluate.accuracy import letter_errors
 from regard.evaluate.measure import Score
 from regard.models.speech import Listener, Speech
 from regard.run import Run, root_of
-from regard.tasks.labelling import Labelling, only, parted, rightly, without_metrics
+from regard.tasks.labelling import Labelling, parted, rightly
+from regard.tasks.refusing import no_metrics, only
 from regard.train.ctc_loss import CtcObjective
 from regard.train.loss import CrossEntropy, Objective
 
@@ -58,7 +59,8 @@ class LabelObjective(Objective):
 
 
 def open_speech(run: Run, config: Speech) -> Labelling:
-    run, root, spells = without_metrics(run), root_of(run.data), config.output == "ctc"
+    no_metrics(run)
+    root, spells = root_of(run.data), config.output == "ctc"
     parts: list[Said | None] = []
     for part in ("train", "valid", "test"):
         corpora = only(getattr(run.data, part), (Recordings,), part=part, reader="a model of speech")

@@ -15,15 +15,15 @@ from regard.data.images import natural
 from regard.data.labelled import Labelled, Texts, read_labelled
 from regard.data.ragged import Ragged
 from regard.data.text_batch import TextBatch, labelled_texts
-from regard.data.tokenise import Tokenizer, load_tokenizer, train_tokenizer
+from regard.data.tokenise import Tokenizer, train_tokenizer
 from regard.errors import DataError
 from regard.models.configs import TextClassifier
-from regard.models.folder import publish
-from regard.models.saved import Saved, tokenizer_files
+from regard.models.saved import Saved
 from regard.models.text_classifier import TextLabeller
 from regard.run import Run, root_of
-from regard.tasks.labelling import Labelling, only, parted, without_metrics
-from regard.tasks.language_modelling import TOKENIZERS
+from regard.tasks.labelling import Labelling, parted
+from regard.tasks.refusing import no_metrics, only
+from regard.tasks.tokenizers import kept
 from regard.train.loss import CrossEntropy, Objective
 from regard.train.parallel import Ranks
 
@@ -59,7 +59,8 @@ class TextExamples:
 
 def open_texts(run: Run, config: TextClassifier, out: Path, *, ranks: Ranks, warm: Saved | None = None) -> Labelling:
     """Longer texts than `batching.max_length` are cut there."""
-    run, root = without_metrics(run), root_of(run.data)
+    no_metrics(run)
+    root = root_of(run.data)
     parts = [
         read_labelled(only(getattr(run.data, part), (Labelled,), part=part, reader="a classifier of texts"), root=root)
         for part in ("train", "valid", "test")
@@ -68,13 +69,13 @@ def open_texts(run: Run, config: TextClassifier, out: Path, *, ranks: Ranks, war
     for part, some in zip(("valid", "test"), parts[1:]):
         if unknown := set(some.labels) - set(names):
             raise DataError(f"no training text has the label {min(unknown)!r}", where=f"data.{part}")
-    if ranks.first and not (out / TOKENIZERS).is_dir():
+
+    def made() -> dict[str, Tokenizer]:
         lines = parts[0].texts[: run.tokenizer.training_pairs]
         known = warm.tokenizers.get("text") if warm is not None else None
-        made = known or train_tokenizer(run.tokenizer, lines, language=run.tokenizer.surface.source_language)
-        publish(out / TOKENIZERS, tokenizer_files({"text": made}))
-    ranks.wait()
-    tokenizer = load_tokenizer(out / TOKENIZERS, "text")
+        return {"text": known or train_tokenizer(run.tokenizer, lines, language=run.tokenizer.surface.source_language)}
+
+    (tokenizer,) = kept(out, ("text",), made, ranks=ranks)
     train, valid, test = (
         TextExamples.of(texts, tokenizer, names, longest=run.batching.max_length) if texts.texts else None for texts in parts
     )

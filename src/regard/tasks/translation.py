@@ -14,19 +14,20 @@ from regard.data.batching import Batches, Batching
 from regard.data.parallel import Corpus, Jsonl, Lines, Tsv, read_pairs
 from regard.data.prepare import prepare_pairs
 from regard.data.stream import PairCache
-from regard.data.tokenise import Tokenizer, load_tokenizer, train_tokenizers
+from regard.data.tokenise import Tokenizer, train_tokenizers
 from regard.decode.sample import Greedy
 from regard.decode.translator import translate_texts
-from regard.errors import DataError, UsageError
+from regard.errors import DataError
 from regard.evaluate.translations import score_translations
 from regard.models.configs import EncoderDecoder
 from regard.models.copying import CopyingTranslator
-from regard.models.folder import publish
-from regard.models.saved import Saved, as_translator, save_model, tokenizer_files
+from regard.models.saved import Saved, as_translator, save_model
 from regard.models.translator import Translator
 from regard.run import Run, root_of
 from regard.tasks.protocol import Check
+from regard.tasks.refusing import only
 from regard.tasks.telling import readme, say
+from regard.tasks.tokenizers import kept
 from regard.train.auto import worth_trying
 from regard.train.copy_loss import CopyObjective
 from regard.train.device import Machine
@@ -34,7 +35,7 @@ from regard.train.loss import CrossEntropy, Objective
 from regard.train.parallel import Ranks
 from regard.train.signals import Signals
 
-TOKENIZERS = "tokenizers"  # folder inside a run
+SIDES = ("source", "target")
 METRICS = ("bleu", "chrf", "ter")
 SHOWN = 7  # validation pairs that take turns as samples
 
@@ -115,7 +116,7 @@ class Translation:
             folder,
             model,
             self.config,
-            tokenizers=dict(zip(("source", "target"), self.tokenizers, strict=True)),
+            tokenizers=dict(zip(SIDES, self.tokenizers, strict=True)),
             tables={"decoding": unstructure(self.run.decoding)},
             readme=readme(
                 "A translation model",
@@ -141,17 +142,19 @@ def open_translation(
     run: Run, config: EncoderDecoder, out: Path, *, ranks: Ranks, signals: Signals, warm: Saved | None = None
 ) -> Translation:
     """Tokenizers and caches; made by the first rank, read by all."""
-    root, corpora = root_of(run.data), pairs_only(run.data.train, part="train")
-    valid_corpora, _ = pairs_only(run.data.valid, part="valid"), pairs_only(run.data.test, part="test")
-    if ranks.first and not (out / TOKENIZERS).is_dir():
+    root = root_of(run.data)
+    corpora, valid_corpora, _ = (pairs_only(getattr(run.data, part), part=part) for part in ("train", "valid", "test"))
+
+    def made() -> dict[str, Tokenizer]:
         if warm is not None:
             known = as_translator(warm)
-            made = known.source, known.target
-        else:
-            made = train_tokenizers(run.tokenizer, corpora, root=root, filters=run.data.filters, seed=run.train.seed)
-        publish(out / TOKENIZERS, tokenizer_files(dict(zip(("source", "target"), made, strict=True))))
-    ranks.wait()
-    pair = load_tokenizer(out / TOKENIZERS, "source"), load_tokenizer(out / TOKENIZERS, "target")
+            return {"source": known.source, "target": known.target}
+        return dict(
+            zip(SIDES, train_tokenizers(run.tokenizer, corpora, root=root, filters=run.data.filters, seed=run.train.seed), strict=True)
+        )
+
+    source, target = kept(out, SIDES, made, ranks=ranks)
+    pair = source, target
     folder = Path(run.data.cache) if run.data.cache else out / "cache"
 
     def cached(corpora: Sequence[Corpus], sides: tuple[Tokenizer, Tokenizer]) -> PairCache:
@@ -179,13 +182,9 @@ def open_translation(
     return Translation(run, config, pair, cache, valid, valid_cache)
 
 
-def pairs_only(corpora: Sequence[object], *, part: str) -> tuple[Corpus, ...]:
+def pairs_only(corpora: Sequence[object], *, part: str) -> list[Corpus]:
     """These corpora, if all of them hold sentence pairs."""
-    for corpus in corpora:
-        if not isinstance(corpus, Lines | Tsv | Jsonl):
-            kind = getattr(corpus, "kind", type(corpus).__name__)
-            raise UsageError(f"a translator cannot read a corpus of kind {kind}", where=f"data.{part}", do="give lines, tsv or jsonl")
-    return tuple(corpora)  # type: ignore[arg-type]
+    return only(corpora, (Lines, Tsv, Jsonl), part=part, reader="a translator")
 
 
 def _objective(model: nn.Module, loss: CrossEntropy) -> nn.Module:
