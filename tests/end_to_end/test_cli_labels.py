@@ -67,6 +67,7 @@ optimiser = { kind = "adamw", rate = 5e-3 }
 schedule = { kind = "constant" }
 log_every = 20
 evaluate_every = 40
+loss = { smoothing = 0.0 }
 """
 
 

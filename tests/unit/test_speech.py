@@ -22,6 +22,8 @@ from regard.nn.feedforward import FeedForward
 from regard.nn.spectrum import FLOOR, LogMel, filters, frequency_of, log_mel, mel
 from regard.nn.stages_speech import FrameStages
 from regard.nn.trunk_transformer import Transformer
+from regard.train.ctc_loss import CtcObjective
+from regard.train.loss import CrossEntropy
 from small_sound import RATE, archive, digits, tone, wav
 
 FEATURES = LogMel(rate=RATE, mels=13)
@@ -285,3 +287,15 @@ def test_edits_by_hand():
     assert edits("", "abc") == edits("abc", "") == 3
     assert error_rate(["seven", "to"], ["seven", "two"]) == pytest.approx(100 / 8)
     assert error_rate([["a", "b"]], [["b"]]) == 100
+
+
+def test_the_loss_of_letters_takes_what_comes_besides_and_refuses_what_it_cannot_do():
+    batch, l2 = recordings(), 0.3
+    plain, pulled = (CtcObjective(listener("transformer", "ctc"), CrossEntropy(smoothing=0.0, l2=strength)) for strength in (0.0, l2))
+    torch.testing.assert_close(pulled(batch), plain(batch))  # the models are at rest
+    squares = sum(parameter.square().sum() for parameter in pulled.model.parameters() if parameter.ndim > 1)
+    pulled.model.training = True  # its dropout still rests
+    torch.testing.assert_close(pulled(batch) - plain(batch), l2 / 2 * batch.target_tokens * squares)
+    for loss, said in ((CrossEntropy(), "smoothing = 0.1"), (CrossEntropy(smoothing=0.0, r_drop=2.0), "r_drop = 2.0")):
+        with pytest.raises(UsageError, match=f"{said} is not defined over all paths"):
+            CtcObjective(listener("transformer", "ctc"), loss)

@@ -11,7 +11,7 @@ from regard.errors import UsageError
 from regard.models.copying import CopyingTranslator
 from regard.nn.copying import PointerGenerator
 from regard.nn.layout import side_by_side
-from regard.train.loss import CrossEntropy
+from regard.train.loss import Besides, CrossEntropy
 
 
 class CopyObjective(nn.Module):
@@ -24,7 +24,7 @@ class CopyObjective(nn.Module):
         for name, amount in (("smoothing", loss.smoothing), ("r_drop", loss.r_drop)):
             if amount:
                 raise UsageError(f"{name} = {amount} is not defined over words that are copied", where="train.loss", do=f"set {name} = 0")
-        self.model, self.loss = model, loss
+        self.model, self.besides = model, Besides(model, loss)
         copy = model.config.copy
         self.penalty = copy.penalty if isinstance(copy, PointerGenerator) and copy.coverage else 0.0
         self.register_buffer("unreachable", torch.zeros((), dtype=torch.long), persistent=False)  # labels so far that no way led to
@@ -39,4 +39,4 @@ class CopyObjective(nn.Module):
         loss_NL = -told_NL
         if cells.again is not None and self.training:
             loss_NL = loss_NL + self.penalty * cells.again
-        return torch.where(counted_NL, loss_NL, 0.0).sum()
+        return torch.where(counted_NL, loss_NL, 0.0).sum() + self.besides.of(batch)

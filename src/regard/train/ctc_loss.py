@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.data.frame_batch import FrameBatch
 from regard.errors import UsageError
 from regard.models.speech import Listener
-from regard.train.loss import CrossEntropy
+from regard.train.loss import Besides, CrossEntropy
 
 
 class CtcObjective(nn.Module):
@@ -17,11 +17,13 @@ class CtcObjective(nn.Module):
 
     def __init__(self, model: Listener, loss: CrossEntropy):
         super().__init__()
-        if loss.r_drop:
-            raise UsageError("r_drop is for sentence pairs", where="train.loss", do="set r_drop = 0")
-        self.model = model
+        for name, amount in (("smoothing", loss.smoothing), ("r_drop", loss.r_drop)):
+            if amount:
+                raise UsageError(f"{name} = {amount} is not defined over all paths", where="train.loss", do=f"set {name} = 0")
+        self.model, self.besides = model, Besides(model, loss)
 
     def forward(self, batch: FrameBatch) -> Float[Tensor, ""]:
         scores_BPV = self.model.output(self.model(batch)).float().log_softmax(-1)
         places = self.model.lengths(batch.lengths)
-        return F.ctc_loss(scores_BPV.transpose(0, 1), batch.labels, places, batch.spelled, reduction="sum", zero_infinity=True)
+        loss = F.ctc_loss(scores_BPV.transpose(0, 1), batch.labels, places, batch.spelled, reduction="sum", zero_infinity=True)
+        return loss + self.besides.of(batch)

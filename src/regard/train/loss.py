@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, assert_never
+from typing import Any, ClassVar, Literal, assert_never
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from regard.data.batch import IGNORED, Labelled, PairBatch
+from regard.data.batch import IGNORED, Batch, Labelled, PairBatch
 from regard.errors import UsageError
 from regard.models.protocol import Trainable
 from regard.nn.experts import Routed
@@ -38,13 +38,34 @@ class CrossEntropy:
     "Logits kept for the backward pass; a batch that has more computes them again, piece by piece."
 
 
+class Besides:
+    """What every objective adds to its mean loss in training: the fines of routers, and the squares of matrices."""
+
+    def __init__(self, model: Any, loss: CrossEntropy):
+        self.model, self.l2 = model, loss.l2
+        self.routed = [part for part in model.modules() if isinstance(part, Routed)]
+
+    def __call__(self) -> list[Tensor]:
+        if not self.model.training:
+            return []
+        found = [part.fine for part in self.routed if part.fine is not None]
+        if self.l2:
+            squares = [parameter.square().sum() for parameter in self.model.parameters() if parameter.ndim > 1]
+            found.append(self.l2 / 2 * torch.stack(squares).sum())
+        return found
+
+    def of(self, batch: Batch) -> Tensor | float:
+        """Their sum for the labels of a batch, to be added to a summed loss."""
+        return sum((batch.target_tokens * extra for extra in self()), 0.0)
+
+
 class Objective(nn.Module):
     """Model and loss as one module: a batch in, the loss summed over its labels out."""
 
     def __init__(self, model: Trainable, loss: CrossEntropy):
         super().__init__()
         self.model, self.loss = model, loss
-        self.routed = [part for part in self.modules() if isinstance(part, Routed)]
+        self.besides = Besides(model, loss)
 
     def forward(self, batch: Labelled) -> Float[Tensor, ""]:
         labels_N = real_rows(batch.labels, batch)
@@ -53,16 +74,7 @@ class Objective(nn.Module):
                 raise UsageError("r_drop is for sentence pairs", where="train.loss", do="set r_drop = 0")
             batch = batch.twice()
         hidden_ND = list(real_rows(self.model(batch), batch).split(len(labels_N)))
-        besides = self.besides()
-        return summed(self.model.output, hidden_ND, labels_N, loss=self.loss, besides=besides)  # pyright: ignore[reportCallIssue]  # torch types disable loosely
-
-    def besides(self) -> list[Tensor]:
-        """What is added to the mean loss in training: the fines of routers, and the squares of matrices."""
-        found = [part.fine for part in self.routed if part.fine is not None] if self.training else []
-        if self.loss.l2 and self.training:
-            squares = [parameter.square().sum() for parameter in self.parameters() if parameter.ndim > 1]
-            found.append(self.loss.l2 / 2 * torch.stack(squares).sum())
-        return found
+        return summed(self.model.output, hidden_ND, labels_N, loss=self.loss, besides=self.besides())  # pyright: ignore[reportCallIssue]  # torch types disable loosely
 
 
 def real_rows(values: Tensor, batch: Labelled) -> Tensor:

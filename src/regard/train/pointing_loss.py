@@ -10,7 +10,7 @@ from regard.data.batch import IGNORED
 from regard.data.point_batch import PointBatch
 from regard.errors import UsageError
 from regard.models.pointer_network import Pointer
-from regard.train.loss import CrossEntropy
+from regard.train.loss import Besides, CrossEntropy
 
 
 class PointingObjective(nn.Module):
@@ -21,7 +21,7 @@ class PointingObjective(nn.Module):
         if loss.r_drop or loss.convention != "torch":
             what = "r_drop and other conventions than torch's are for words"
             raise UsageError(what, where="train.loss", do="leave them out")
-        self.model, self.smoothing = model, loss.smoothing
+        self.model, self.smoothing, self.besides = model, loss.smoothing, Besides(model, loss)
 
     def forward(self, batch: PointBatch) -> Float[Tensor, ""]:
         log_probs_BTS = self.model(batch).log_softmax(-1)
@@ -33,4 +33,4 @@ class PointingObjective(nn.Module):
             there_B1S = torch.arange(log_probs_BTS.shape[2], device=among_B.device) < among_B[:, None, None]
             all_BT = log_probs_BTS.where(there_B1S, 0.0).sum(2)
             loss_BT = loss_BT - self.smoothing * all_BT / among_B[:, None]
-        return loss_BT.where(asked_BT, 0.0).sum()
+        return loss_BT.where(asked_BT, 0.0).sum() + self.besides.of(batch)
