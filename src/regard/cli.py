@@ -20,7 +20,7 @@ VERBS = {
     "train": "train a model from a recipe, a TOML file, or just two text files",
     "translate": "translate lines with a trained model",
     "generate": "go on with a text, by a language model",
-    "classify": "labels of pictures and recordings, with their probabilities",
+    "classify": "labels of texts, pictures, recordings and graphs, with their probabilities",
     "score": "log-probability of given translations, line by line",
     "evaluate": "BLEU and other scores of a model or of ready translations",
     "look": "see what each head attends to: one self-contained page",

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model folder or a run folder")
-    parser.add_argument(
-        "files", nargs="*", default=["-"], help="pictures, recordings, graphs or points; - or nothing: their paths by standard input"
-    )
+    files = "pictures, recordings, graphs, points, or texts by lines; - or nothing: their paths (or the lines) by standard input"
+    parser.add_argument("files", nargs="*", default=["-"], help=files)
     parser.add_argument("--top", type=int, default=1, metavar="N", help="so many labels for each, likeliest first")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")

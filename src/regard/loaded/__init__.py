@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,22 +14,20 @@ from regard.models.graph_classifier import NodeLabeller
 from regard.models.image_classifier import ImageLabeller
 from regard.models.language_model import Writer
 from regard.models.pointer_network import Pointer
-from regard.models.saved import USES, as_translator, as_writer, load_model
+from regard.models.saved import USES, Saved, as_translator, as_writer, load_model
 from regard.models.speech import Listener
 from regard.models.text_classifier import TextLabeller
-from regard.train.device import Precision, machine
+from regard.train.device import Machine, Precision, machine
 
 Loaded = LoadedTranslator | LoadedLanguageModel | LoadedClassifier
 Device = Literal["auto", "cpu", "cuda"]
+LABELLERS = (ImageLabeller, Listener, NodeLabeller, Pointer, TextLabeller)
 
 
 def load(*folders: str | Path, device: Device = "auto", precision: Precision = "fp32") -> Loaded:
     """A model folder, a run folder (its best model), or several translators as an ensemble."""
-    if not folders:
-        raise UsageError("there is no model to load", do="name a model folder, such as runs/demo/best")
-    chosen = machine(device, precision)
-    saved = [load_model(folder, device=chosen.device) for folder in folders]
-    if len(saved) == 1 and isinstance(saved[0].model, ImageLabeller | Listener | NodeLabeller | Pointer | TextLabeller):
+    saved, chosen = _opened(folders, device, precision)
+    if len(saved) == 1 and isinstance(saved[0].model, LABELLERS):
         return LoadedClassifier(saved[0], chosen)
     if len(saved) == 1 and isinstance(saved[0].model, Writer):
         return LoadedLanguageModel(as_writer(saved[0]), chosen)
@@ -37,23 +36,27 @@ def load(*folders: str | Path, device: Device = "auto", precision: Precision = "
 
 def load_translator(*folders: str | Path, device: Device = "auto", precision: Precision = "fp32") -> LoadedTranslator:
     """The same where nothing but a translator will do."""
-    loaded = load(*folders, device=device, precision=precision)
-    return loaded if isinstance(loaded, LoadedTranslator) else LoadedTranslator([as_translator(loaded.saved)], loaded.machine)
+    saved, chosen = _opened(folders, device, precision)
+    return LoadedTranslator([as_translator(one) for one in saved], chosen)
 
 
 def load_language_model(folder: str | Path, *, device: Device = "auto", precision: Precision = "fp32") -> LoadedLanguageModel:
     """The same where texts are to be gone on with."""
-    loaded = load(folder, device=device, precision=precision)
-    if isinstance(loaded, LoadedLanguageModel):
-        return loaded
-    return LoadedLanguageModel(as_writer(loaded.saved if isinstance(loaded, LoadedClassifier) else loaded.saved[0]), loaded.machine)
+    (saved,), chosen = _opened([folder], device, precision)
+    return LoadedLanguageModel(as_writer(saved), chosen)
 
 
 def load_classifier(folder: str | Path, *, device: Device = "auto", precision: Precision = "fp32") -> LoadedClassifier:
     """The same where labels are wanted."""
-    loaded = load(folder, device=device, precision=precision)
-    if isinstance(loaded, LoadedClassifier):
-        return loaded
-    raise UsageError(
-        f"it is of kind {loaded.config.kind}, which knows no labels", where=str(folder), do=f"use regard {USES[loaded.config.kind]}"
-    )
+    (saved,), chosen = _opened([folder], device, precision)
+    if isinstance(saved.model, LABELLERS):
+        return LoadedClassifier(saved, chosen)
+    kind = saved.config.kind
+    raise UsageError(f"it is of kind {kind}, which knows no labels", where=str(folder), do=f"use regard {USES[kind]}")
+
+
+def _opened(folders: Sequence[str | Path], device: Device, precision: Precision) -> tuple[list[Saved], Machine]:
+    if not folders:
+        raise UsageError("there is no model to load", do="name a model folder, such as runs/demo/best")
+    chosen = machine(device, precision)
+    return [load_model(folder, device=chosen.device) for folder in folders], chosen

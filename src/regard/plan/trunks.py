@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
+from regard.models.configs import TrunkConfig
 from regard.nn.experts import Experts, NoisyTopK
 from regard.nn.feedforward import FeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, NoNorm, RmsNorm
@@ -103,7 +104,9 @@ def transformer(config: Transformer, d_model: int, load: Load, *, name: str, cau
     return Part(name, parts=(*blocks, *end))
 
 
-def trunk(config: Any, d_model: int, load: Load, *, name: str, causal: bool, memories: Sequence[Handed] = (), decodes: bool) -> Part:
+def trunk(
+    config: TrunkConfig, d_model: int, load: Load, *, name: str, causal: bool, memories: Sequence[Handed] = (), decodes: bool
+) -> Part:
     """Any trunk, by its kind."""
     match config:
         case Transformer():
@@ -115,7 +118,7 @@ def trunk(config: Any, d_model: int, load: Load, *, name: str, causal: bool, mem
         case Convolutional():
             return convolutional(config, d_model, load, name=name, memories=memories, decodes=decodes)
         case _:
-            raise NotImplementedError(config)
+            assert_never(config)
 
 
 def handed(config: Any, d_model: int) -> Handed:
