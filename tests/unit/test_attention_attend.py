@@ -6,6 +6,7 @@ from torch import nn
 
 from regard.errors import UsageError
 from regard.nn.attention import Causal, Dot, Full, Hard, Sparsemax, Window, attend, attention_weights
+from regard.nn.tap import record, replace
 from regard.nn.view import Tokens
 
 
@@ -95,17 +96,13 @@ def test_documents_must_meet_in_equal_number():
 
 def test_the_weights_can_be_seen_and_replaced():
     query, key, value = heads(2, 3), heads(2, 7), heads(2, 7)
-    seen = []
-
-    def see(weights):
-        seen.append(weights)
-        return torch.full_like(weights, 1 / 7)
-
-    out = attend(query, key, value, see=see)
-    assert torch.allclose(seen[0], attention_weights(query, key))
+    watching = torch.nn.Identity()
+    with record(watching, "mine.weights") as seen, replace(watching, "mine.weights", lambda weights: torch.full_like(weights, 1 / 7)):
+        out = attend(query, key, value, taps="mine.")
+        with pytest.raises(UsageError, match="asked for"):
+            attend(query, key, value, taps="mine.", kernel="sdpa")
+    assert list(seen) == ["mine.weights"] and torch.allclose(seen["mine.weights"][0], attention_weights(query, key))
     assert torch.allclose(out, value.mean(2, keepdim=True).expand_as(out))
-    with pytest.raises(UsageError, match="asked for"):
-        attend(query, key, value, see=see, kernel="sdpa")
 
 
 @pytest.mark.parametrize("kernel", ["reference", "sdpa", "gathered"])

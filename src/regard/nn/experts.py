@@ -116,7 +116,9 @@ class Routed(nn.Module):
         if not 1 <= config.chosen <= config.count:
             raise UsageError(f"{config.chosen} of {config.count} experts cannot be chosen", where=name, do="give more experts")
         self.config, self.name = config, name
-        self.experts: Sequence[PositionWise] = nn.ModuleList(PositionWise(config.expert, d_model) for _ in range(config.count))  # type: ignore[assignment]
+        self.experts: Sequence[PositionWise] = nn.ModuleList(
+            PositionWise(config.expert, d_model, name=f"{name}.{number}") for number in range(config.count)
+        )  # type: ignore[assignment]
         self.router = nn.Linear(d_model, config.count, bias=False)
         self.noise = nn.Linear(d_model, config.count, bias=False) if isinstance(config.router, NoisyTopK) and config.router.noise else None
         if isinstance(config.router, NoisyTopK):
@@ -217,8 +219,8 @@ def balance(shares_NE: Float[Tensor, "N E"], first_N: Int[Tensor, "N"], real_N: 
 def build_feed_forward(config: FeedForward | Experts, d_model: int, *, name: str) -> PositionWise | Routed:
     match config:
         case FeedForward():
-            return PositionWise(config, d_model)
+            return PositionWise(config, d_model, name=f"{name}.feed_forward")
         case Experts():
-            return Routed(config, d_model, name=name)
+            return Routed(config, d_model, name=f"{name}.experts")
         case _:
             assert_never(config)

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.nn.tap import tap
+
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu", "tanh"]
 
 
@@ -40,8 +42,9 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class PositionWise(nn.Module):
-    def __init__(self, config: FeedForward, d_model: int):
+    def __init__(self, config: FeedForward, d_model: int, *, name: str = "feed_forward"):
         super().__init__()
+        self.name = name
         self.inner = nn.Linear(d_model, config.d_ff, bias=config.biases)
         self.gate = nn.Linear(d_model, config.d_ff, bias=config.biases) if config.gated else None
         self.outer = nn.Linear(config.d_ff, d_model, bias=config.biases)
@@ -53,4 +56,4 @@ class PositionWise(nn.Module):
         hidden_BTF = self.activation(self.inner(x))
         if self.gate is not None:
             hidden_BTF = hidden_BTF * self.gate(x)
-        return self.outer(self.dropout(hidden_BTF))
+        return self.outer(self.dropout(tap(hidden_BTF, f"{self.name}.hidden")))

@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from regard.nn.tap import tap
+
 Pool = Literal["first", "mean"]
 
 
@@ -31,4 +33,4 @@ class Label(nn.Module):
         nn.init.zeros_(self.outer.bias)
 
     def forward(self, hidden_BD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
-        return self.outer(hidden_BD if self.inner is None else F.tanh(self.inner(hidden_BD)))
+        return tap(self.outer(hidden_BD if self.inner is None else F.tanh(self.inner(hidden_BD))), "output.scores")

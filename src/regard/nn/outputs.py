@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.nn.tap import tap
+
 
 class Vocabulary(nn.Module):
     """logits = h W^T (+ b), at every position by itself. The table may be the embedding's own."""
@@ -16,4 +18,4 @@ class Vocabulary(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(table))) if bias else None
 
     def forward(self, hidden_BTD: Float[Tensor, "B T D"]) -> Float[Tensor, "B T V"]:
-        return nn.functional.linear(hidden_BTD, self.table, self.bias)
+        return tap(nn.functional.linear(hidden_BTD, self.table, self.bias), "output.scores")

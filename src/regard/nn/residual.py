@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.nn.narrow import narrow
 from regard.nn.norms import Norm, build_norm
+from regard.nn.tap import tap
 
 Placement = Literal["post", "pre"]
 
@@ -17,18 +18,21 @@ Placement = Literal["post", "pre"]
 class Residual(nn.Module):
     """post: x <- norm(x + drop(f(x))).  pre: x <- x + drop(f(norm(x)))."""
 
-    def __init__(self, norm: Norm, d_model: int, *, placement: Placement, dropout: float, skip: bool):
+    def __init__(self, norm: Norm, d_model: int, *, placement: Placement, dropout: float, skip: bool, name: str = "residual"):
         super().__init__()
         self.norm = build_norm(norm, d_model)
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         self.placement: Placement = placement
-        self.skip = skip
+        self.skip, self.name = skip, name
 
     def forward(self, x: Float[Tensor, "B T D"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T D"]:
         if self.placement == "pre":
-            return self._join(x, sublayer(narrow(self.norm(x))))
-        return self.norm(self._join(x, sublayer(x)))
+            return self._join(x, sublayer(narrow(self._normed(x))))
+        return self._normed(self._join(x, sublayer(x)))
+
+    def _normed(self, x: Tensor) -> Tensor:
+        return tap(self.norm(x), f"{self.name}.normed")
 
     def _join(self, x: Tensor, change: Tensor) -> Tensor:
-        change = self.dropout(change)
-        return x + change if self.skip else change
+        change = tap(self.dropout(change), f"{self.name}.change")
+        return tap(x + change if self.skip else change, f"{self.name}.added")

@@ -29,6 +29,24 @@ def watched(name: str) -> bool:
     return bool(_watchers) and any(fnmatchcase(name, pattern) for patterns, _ in _watchers for pattern in patterns)
 
 
+class Stages:
+    """The taps of one call of attention, on the way from scores to weights: PREFIXscores, PREFIXbias, PREFIXmask, PREFIXmasked and
+    PREFIXweights. Without a prefix nothing is tapped."""
+
+    def __init__(self, prefix: str):
+        self.prefix = prefix
+
+    def __call__(self, stage: str, x: Tensor) -> Tensor:
+        return tap(x, self.prefix + stage) if self.prefix else x
+
+    def watched(self, *stages: str) -> bool:
+        """Whether any of these is; of all of them, if none is named."""
+        return bool(self.prefix) and any(watched(self.prefix + stage) for stage in stages or STAGES)
+
+
+STAGES = ("scores", "bias", "mask", "masked", "weights")
+
+
 @contextmanager
 def record(model: nn.Module, *patterns: str) -> Iterator[dict[str, list[Tensor]]]:
     """Everything that passes the named places while the block runs, in order, detached: `{"decoder.3.cross.weights": [...]}`."""

@@ -79,14 +79,14 @@ class Block(nn.Module):
         residual = {"placement": config.placement, "dropout": config.dropout, "skip": config.skip}
         self.name = name
         self.own = build_attention(config.own_of(layer), d_model, causal=causal, name=f"{name}.own", **axes)
-        self.own_residual = Residual(config.norm, d_model, **residual)
+        self.own_residual = Residual(config.norm, d_model, name=f"{name}.own", **residual)
         names = ["cross"] if memories == 1 else [f"cross{i}" for i in range(memories)]
         self.cross = nn.ModuleList(  # type: ignore[assignment]
             build_attention(config.cross, d_model, causal=False, name=f"{name}.{cross}", **axes) for cross in names
         )
-        self.cross_residual = nn.ModuleList(Residual(config.norm, d_model, **residual) for _ in names)  # type: ignore[assignment]
-        self.feed_forward = build_feed_forward(config.feed_forward, d_model, name=f"{name}.experts")
-        self.feed_forward_residual = Residual(config.norm, d_model, **residual)
+        self.cross_residual = nn.ModuleList(Residual(config.norm, d_model, name=f"{name}.{cross}", **residual) for cross in names)  # type: ignore[assignment]
+        self.feed_forward = build_feed_forward(config.feed_forward, d_model, name=name)
+        self.feed_forward_residual = Residual(config.norm, d_model, name=f"{name}.feed_forward", **residual)
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View) -> Float[Tensor, "B T D"]:
         x_BTD = self.own_residual(x_BTD, lambda x: self.own(x, view))
@@ -119,7 +119,7 @@ class TransformerTrunk(Trunk):
         )
         last = config.placement == "pre" or config.final_norm
         self.norm = build_norm(config.norm, d_model) if last else nn.Identity()
-        self.memories, self.width, self.heads = memories, d_model, config.heads
+        self.name, self.memories, self.width, self.heads = name, memories, d_model, config.heads
         self.own_maps = tuple(layer for layer, block in enumerate(self.blocks) if block.own.maps)
         self.cross_maps = tuple(layer for layer, block in enumerate(self.blocks) if memories and block.cross[0].maps)
         self.packs = all(slot.packs for block in self.blocks for slot in (block.own, *block.cross))
@@ -128,7 +128,7 @@ class TransformerTrunk(Trunk):
         sources = state.memory_tokens if state is not None else ()
         for layer, block in enumerate(self.blocks):
             x_BTD = block(x_BTD, view) if state is None else block.step(x_BTD, view, state, layer, sources)
-        return narrow(self.norm(x_BTD))
+        return tap(narrow(self.norm(x_BTD)), f"{self.name}.states")
 
     def new_state(self, rows: int, capacity: int, *, beam: int = 1, device: torch.device | str = "cpu") -> State:
         kept = [block.own.new_cache(rows, capacity) for block in self.blocks]

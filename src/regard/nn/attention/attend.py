@@ -12,12 +12,12 @@ from regard.errors import UsageError
 from regard.nn.attention.biases import BuiltBias
 from regard.nn.attention.dispatch import FULL, NO_BIAS, SCALED, SOFTMAX, Kernel, Need, choose
 from regard.nn.attention.kernels import blocked, flex, gathered, reference, sdpa, varlen
-from regard.nn.attention.kernels.reference import See
 from regard.nn.attention.normalise import Epanechnikov, Normaliser
 from regard.nn.attention.patterns import together
 from regard.nn.attention.predicate import Predicate
 from regard.nn.attention.scores import NegativeDistance, Pairwise, Product
 from regard.nn.attention.sight import Sight
+from regard.nn.tap import Stages
 from regard.nn.view import Tokens
 
 
@@ -34,18 +34,19 @@ def attend(
     normalise: Normaliser = SOFTMAX,
     kernel: Kernel | Literal["auto"] = "auto",
     dropout: float = 0.0,
-    see: See | None = None,
+    taps: str = "",
     memo: dict | None = None,
 ) -> Float[Tensor, "B H T E_v"]:
     """What each query gathers from the values; zeros where it may see nothing.
 
     Given `queries` and `keys`, only real keys of the query's own document are seen, whatever the pattern; without them a side is plain
-    rows. `see` is shown the weights and may replace them. `dropout` is the share of weights dropped in this call (0 outside training).
+    rows. `dropout` is the share of weights dropped in this call (0 outside training). `taps`: the names under which scores, bias, mask and
+    weights can be recorded and replaced, up to their last word; while somebody does, only the reference can serve.
     `memo`: a dict, fresh for each batch and step of decoding, in which masks are kept for further layers.
     """
     pattern = together(pattern)
     _check(query_BHTE, key_BGSE, value_BGSE, score=score, normalise=normalise)
-    T, S = query_BHTE.shape[2], key_BGSE.shape[2]
+    T, S, see = query_BHTE.shape[2], key_BGSE.shape[2], Stages(taps)
     need = Need(
         product=score.product,
         widens=score.widens,
@@ -62,7 +63,7 @@ def attend(
         length=max(T, S) if queries is None or queries.spans is None else queries.spans.longest,
         dropout=dropout > 0,
         gradient=torch.is_grad_enabled() and (query_BHTE.requires_grad or key_BGSE.requires_grad or value_BGSE.requires_grad),
-        watched=see is not None,
+        watched=see.watched(),
     )
     sight = Sight(queries, keys, pattern, lengths=(T, S), heads=query_BHTE.shape[1], device=query_BHTE.device, memo=memo)
     match choose(need, kernel).kernel:

@@ -14,7 +14,7 @@ from regard.nn.attention.attend import attend
 from regard.nn.attention.normalise import Normaliser
 from regard.nn.attention.scores import Score
 from regard.nn.cache import Fixed
-from regard.nn.tap import tap, watched
+from regard.nn.tap import tap
 from regard.nn.view import Memory, Tokens
 
 Keys = Literal["states", "split", "projected"]
@@ -70,16 +70,15 @@ class Glance(nn.Module):
             query_RTD = query_RTD.chunk(2, -1)[0]
         elif self.keys == "projected":
             query_RTD = self.query(query_RTD)
-        weights = f"{name}.weights"
         out_B1TE = attend(
-            query_RTD.reshape(len(key), 1, -1, query_RTD.shape[-1]),
-            key.to(query_RTD.dtype),
-            value.to(query_RTD.dtype),
+            tap(query_RTD.reshape(len(key), 1, -1, query_RTD.shape[-1]), f"{name}.query"),
+            tap(key.to(query_RTD.dtype), f"{name}.key"),
+            tap(value.to(query_RTD.dtype), f"{name}.value"),
             keys=keys,
             score=self.score.prepared,
             normalise=self.normalise,
             memo=memo,
-            see=(lambda x: tap(x, weights)) if watched(weights) else None,
+            taps=f"{name}.",
         )
         return tap(out_B1TE.reshape(rows, time, -1), f"{name}.context")
 

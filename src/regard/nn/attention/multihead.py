@@ -18,7 +18,7 @@ from regard.nn.attention.predicate import Predicate
 from regard.nn.attention.scores import ScaledDot, Score
 from regard.nn.cache import Fixed, Growing, Slots, Written
 from regard.nn.positions import NoRotation, Rotary, Rotation, rotate
-from regard.nn.tap import tap, watched
+from regard.nn.tap import Stages, tap
 from regard.nn.view import Tokens, View
 
 
@@ -130,8 +130,8 @@ class MultiHead(nn.Module):
         pattern: Predicate,
         name: str,
     ) -> Float[Tensor, "B H T E"]:
-        """What each head finds; its weights pass the tap of this name."""
-        weights = f"{self.name}.{name}"
+        """What each head finds; its weights pass the tap of this name, what comes before them those of names like it."""
+        taps = f"{self.name}.{name.removesuffix('weights')}"
         return attend(
             query,
             key,
@@ -142,10 +142,10 @@ class MultiHead(nn.Module):
             score=self.score,
             bias=self.bias,
             normalise=self.config.normalise,
-            kernel=self.config.kernel,
+            kernel="auto" if Stages(taps).watched() else self.config.kernel,
             dropout=self.config.dropout if self.training else 0.0,
             memo=memo,
-            see=(lambda x: tap(x, weights)) if watched(weights) else None,
+            taps=taps,
         )
 
     def _join(self, out_BHTE: Float[Tensor, "B H T E"]) -> Float[Tensor, "B T D"]:

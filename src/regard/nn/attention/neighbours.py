@@ -14,7 +14,7 @@ from regard.nn.attention.attend import attend
 from regard.nn.attention.predicate import Predicate
 from regard.nn.attention.scores import Pairwise
 from regard.nn.edges import Edges
-from regard.nn.tap import tap, watched
+from regard.nn.tap import tap
 
 Form = Literal["edges", "dense"]
 
@@ -74,12 +74,12 @@ class NeighbourAttention(nn.Module):
         return self._along(values_NHE, edges) if self.form == "edges" else self._dense(values_NHE, edges)
 
     def _along(self, values_NHE: Tensor, edges: Edges) -> Tensor:
-        weights_MH = tap(edges.softmax(self.score.along(edges, values_NHE)), f"{self.name}.weights").to(values_NHE.dtype)
+        scores_MH = tap(self.score.along(edges, values_NHE), f"{self.name}.scores")
+        weights_MH = tap(edges.softmax(scores_MH), f"{self.name}.weights").to(values_NHE.dtype)
         weights_MH = F.dropout(weights_MH, self.dropout, self.training)
         return edges.sum(weights_MH[..., None] * values_NHE[edges.source])
 
     def _dense(self, values_NHE: Tensor, edges: Edges) -> Tensor:
-        weights = f"{self.name}.weights"
         heads_1HNE = values_NHE.transpose(0, 1)[None]
         out_1HNE = attend(
             heads_1HNE,
@@ -88,7 +88,7 @@ class NeighbourAttention(nn.Module):
             pattern=Adjacent(edges.adjacency()),
             score=self.score,
             dropout=self.dropout if self.training else 0.0,
-            see=(lambda x: tap(x, weights)) if watched(weights) else None,
+            taps=f"{self.name}.",
         )
         return out_1HNE[0].transpose(0, 1)
 

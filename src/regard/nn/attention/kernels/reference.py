@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.nn.attention.sight import Sight
+from regard.nn.tap import Stages
 
-See = Callable[[Tensor], Tensor]
+UNSEEN = Stages("")
 
 
-def weigh(query, key, *, sight: Sight, score, bias, normalise) -> Float[Tensor, "B H T S"]:
+def weigh(query, key, *, sight: Sight, score, bias, normalise, see: Stages = UNSEEN) -> Float[Tensor, "B H T S"]:
     """attention = normalise(score(q, k) + bias, where the pattern allows)"""
     wide = torch.promote_types(query.dtype, torch.float32)
     with torch.autocast(query.device.type, enabled=False):
         query_BHTE, key_BHSE = query.to(wide), shared(key, heads=query.shape[1]).to(wide)
-        scores_BHTS = score.pairwise(query_BHTE, key_BHSE)
+        scores_BHTS = see("scores", score.pairwise(query_BHTE, key_BHSE))
         if bias.asks != "nothing":
-            scores_BHTS = scores_BHTS + bias.scores(query_BHTE, sight.distance())
-        return normalise.weights(scores_BHTS, sight.allowed())
+            scores_BHTS = scores_BHTS + see("bias", bias.scores(query_BHTE, sight.distance()))
+        allowed_BHTS = sight.allowed()
+        if see.watched("mask", "masked"):
+            scores_BHTS = see("masked", scores_BHTS + see("mask", sight.additive(wide)))
+            allowed_BHTS = scores_BHTS > -torch.inf
+            scores_BHTS = scores_BHTS.masked_fill(~allowed_BHTS, 0)  # infinite ones would leave NaN in gradients
+        return see("weights", normalise.weights(scores_BHTS, allowed_BHTS))
 
 
-def attend(query, key, value, *, sight: Sight, score, bias, normalise, dropout: float, see: See | None = None) -> Float[Tensor, "B H T E"]:
-    """The weights, once looked at, average the values."""
-    weights_BHTS = weigh(query, key, sight=sight, score=score, bias=bias, normalise=normalise)
-    if see is not None:
-        weights_BHTS = see(weights_BHTS)
-    weights_BHTS = F.dropout(weights_BHTS, dropout)
+def attend(query, key, value, *, sight: Sight, score, bias, normalise, dropout: float, see: Stages = UNSEEN) -> Float[Tensor, "B H T E"]:
+    """The weights average the values."""
+    weights_BHTS = F.dropout(weigh(query, key, sight=sight, score=score, bias=bias, normalise=normalise, see=see), dropout)
     with torch.autocast(query.device.type, enabled=False):
         out_BHTE = weights_BHTS @ shared(value, heads=query.shape[1]).to(weights_BHTS.dtype)
         if bias.asks == "values":
