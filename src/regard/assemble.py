@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
+import shutil
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +18,9 @@ from torch import nn
 
 from regard.config.toml import dumps, load
 from regard.data.batch import Batch
-from regard.errors import ModelError, UsageError
+from regard.errors import Interrupted, ModelError, UsageError
 from regard.models.build import build
-from regard.models.folder import replace_text
+from regard.models.folder import FULL, replace_text
 from regard.models.saved import Saved, load_model
 from regard.models.tensors import restore, state_of
 from regard.run import Run, check_files
@@ -53,6 +56,27 @@ def read_begun(out: Path) -> Run:
     if not (out / "run.toml").is_file():
         raise ModelError("is not a run folder (it has no run.toml)", where=str(out), do="give the folder that --out named")
     return load(Run, out / "run.toml")
+
+
+@contextlib.contextmanager
+def kept_whole(out: Path) -> Iterator[None]:
+    """Whatever goes wrong, the run's folder is one that can be gone on with, or, if nothing was learned yet, as it was before: what was
+    mistyped can be mended and the same command given again. Another run in the folder is never touched."""
+    before = set(out.iterdir()) if out.is_dir() else set()
+    begun, new = out / "run.toml" in before, not out.exists()
+    try:
+        yield
+    except Interrupted:
+        raise
+    except Exception as error:
+        if (out / "checkpoints" / "latest").is_file():
+            if isinstance(error, OSError) and error.errno in FULL:
+                where = str(error.filename or out)
+                raise Interrupted("the disk is full", where=where, do=f"make room, then go on with --resume {out}") from error
+        elif not begun and out.is_dir() and os.environ.get("RANK", "0") == "0":
+            for path in [out] if new else set(out.iterdir()) - before:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        raise
 
 
 def train_run(
@@ -193,6 +217,7 @@ def finish(run: Run, out: Path, task: Task, parts: Parts, *, signals: Signals, s
         "train_seconds": round(progress.elapsed, 1),
         "target_tokens_per_second": round(progress.target_tokens / max(progress.elapsed, 1e-9), 1),
         "padding_share": round(float(getattr(parts.batches, "padding_share", 0.0)), 4),
+        "target_tokens": int(progress.target_tokens),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": progress.step,
         "skipped": progress.skipped,

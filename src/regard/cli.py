@@ -25,6 +25,7 @@ VERBS = {
     "evaluate": "BLEU and other scores of a model or of ready translations",
     "look": "see what each head attends to: one self-contained page",
     "plan": "parameters, FLOPs, memory and time of a recipe or preset, before they are spent",
+    "compare": "variants of a recipe with several seeds each, and one table of them",
     "check": "the data doctor: what is wrong in these files, where, in which line",
     "clean": "write these files again without what is wrong in them",
     "average": "average the parameters of several models into one",
@@ -79,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
     if strange:
         misspelt(strange[0], among=argv, root=root)
     if given and not hasattr(arguments, "settings"):
-        root.error(f"--{next(iter(given))}: only train takes settings of the configuration")
+        root.error(f"--{next(iter(given))}: only train, plan and compare take settings of the configuration")
     if given:
         arguments.settings = given
     try:

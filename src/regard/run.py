@@ -17,6 +17,7 @@ from regard.data.images import Arrays, Folder, Idx, ImageCorpus, Table
 from regard.data.labelled import Labelled
 from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
 from regard.data.points import Points
+from regard.data.strings import Strings
 from regard.data.tokenise import TokenizerConfig, Unigram
 from regard.decode.translate import Decoding
 from regard.errors import UsageError
@@ -80,7 +81,11 @@ class Run:
 
 def read_run(path: Path, *, flags: Mapping[str, str] | None = None, data_root: str = "") -> Run:
     """default < preset < file < flag. Paths of the corpora become absolute, so that the run's folder may lie anywhere."""
-    tables = read_toml(path)
+    return run_of(read_toml(path), path, flags=flags, data_root=data_root)
+
+
+def run_of(tables: Mapping[str, Any], path: Path, *, flags: Mapping[str, str] | None = None, data_root: str = "") -> Run:
+    """The same of tables that were read from this file, and perhaps changed since."""
     flags = dict(flags or {})
     preset = flags.pop("preset", tables.get("preset", ""))
     run = structure(Run, laid_over(tables, preset), where=str(path))
@@ -133,7 +138,7 @@ def check_files(data: Data) -> None:
 def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
     """The files or folders that a corpus needs."""
     match corpus:
-        case Lines() | Tsv() | Jsonl():
+        case Lines() | Tsv() | Jsonl() | Strings():
             return list(paths(corpus, root=root))
         case Idx():
             return [root / corpus.images, root / corpus.labels]

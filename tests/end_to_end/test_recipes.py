@@ -55,7 +55,8 @@ def shrunk(tables: dict) -> dict[str, object]:
     trunks = {side: TRUNKS[model.get(side, {}).get("kind", "transformer")] for side in ("encoder", "decoder")}
     sizes = {f"model.{side}.{key}": value for side, small in trunks.items() for key, value in small.items()}
     beam = {} if tables["decoding"]["search"] == "greedy" else {"decoding.search.size": 2}
-    return SHRUNK | {"tokenizer.size": 330, "decoding.max_extra": 3} | sizes | beam
+    pieces = {"tokenizer.size": 330} if tables["tokenizer"]["kind"] != "word" else {}
+    return SHRUNK | pieces | {"decoding.max_extra": 3} | sizes | beam
 
 
 def packed(path: Path, text: str | bytes) -> None:
@@ -100,7 +101,7 @@ def files(tables: dict, folder: Path) -> None:
                     packed(folder / corpus["path"], "\n\n".join(f"{source}:\n{target}" for source, target in small_run.TRAIN))
                 case "recordings":
                     small_sound.archive(folder / corpus["path"], small_sound.digits(9))
-                case "points":
+                case "points" | "strings":
                     pass  # made, not read
                 case kind:
                     pytest.fail(f"make files of the kind {kind} here")
@@ -108,7 +109,7 @@ def files(tables: dict, folder: Path) -> None:
 
 def with_few_points(name: str, tables: dict, folder: Path) -> str | Path:
     """The recipe; one whose corpora are made as large as it says, as a copy that says less."""
-    if tables["data"]["train"][0]["kind"] != "points":
+    if tables["data"]["train"][0]["kind"] not in ("points", "strings"):
         return name
     few = re.sub(r"count = \d+", "count = 12", recipes.find(name).read_text("utf-8"))
     (folder / "few.toml").write_text(few, "utf-8")

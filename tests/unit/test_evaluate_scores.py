@@ -63,6 +63,41 @@ def test_rouge_l_by_hand():
     assert score("rouge-l", ["..."], [["a"]]).score == 0
 
 
+# Two pairs of the data that the rouge-score package is tested with (Google, Apache-2.0); its figures for them are those of ROUGE-1.5.5.
+ROUGE_TARGETS = [
+    "ZfbCUIUuePaiLVUlCaUXxkpu XPeWing tUHfPMuZ',-Xd Y BrUgVJing M-HV.-DgdDaY.rFDJCRing Ht-LM EKBDXkME,yz'RBr q'wtion wIojNbN wL,b"
+    " .a-'XdQggyFl jB-RPP'iyOIcUxer tKM L",
+    "KsJdPByEtAor fE-Qg Dpdbring cw-WeFyu vC MoBL Xdn g wkvcEiGvKtion BDFhrpMtion psing sbKao Q m qiing LMmer HqqLFXe,XPY,J XsurkMer"
+    " ,ed nB'wH'bWVHjWFEing tQ.saefZwJtKrTlixYpMMsJing UCAPwNHeYVjDing c T BUySKtion gMPfJpwGw p'NvxAoping eu pBwMBKV'I"
+    " DNxqelhu,PHPxDEq,mtion SN",
+]
+ROUGE_FOUND = [
+    "rFDJCRtion Ht-LM EKtDXkME,yz'RBr q'wer wrojNbN wL,b .a-'XdQggyFl jB-RPP'iyOIcUxi",
+    "n cw-WeFyu vC MoBL Xdn g wkvcEiGvKtion BDFhrpMer pstion sbKao Q m qier LMmed HqqLFXe,XPY,J XsurkMeo ,ed nB'wH'bWVHjWFEer"
+    " tQ.saefZwJtKrTlixYpMMNJtion UCAPwNHeYVjD",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("rouge-1", (68.750, 40.741, 51.163), (65.385, 40.476, 50.000)),
+        ("rouge-2", (53.333, 30.769, 39.024), (48.000, 29.268, 36.364)),
+        ("rouge-l", (68.750, 40.741, 51.163), (65.385, 40.476, 50.000)),
+    ],
+)
+def test_rouge_gives_the_figures_of_rouge_1_5_5(name, first, second):
+    for found, target, (precision, recall, f1) in zip(ROUGE_FOUND, ROUGE_TARGETS, (first, second), strict=True):
+        scored = score(name, [found], [[target]])
+        assert (scored.detail["precision"], scored.detail["recall"], scored.score) == pytest.approx((precision, recall, f1), abs=6e-4)
+    assert score(name, ROUGE_FOUND, [ROUGE_TARGETS]).score == pytest.approx((first[2] + second[2]) / 2, abs=6e-4)
+
+
+def test_a_line_is_exactly_right_or_not():
+    assert score("exact", [" a b", "A b", "a"], [["a b", "a b", "b"], ["x", "x", "a"]]).score == pytest.approx(200 / 3)
+    assert score("exact", ["A b"], [["a b"]], lowercase=True).score == 100
+
+
 def test_words_and_common_subsequence():
     assert words("It's 3 o'clock, Zoë") == ["it", "s", "3", "o", "clock", "zo"]
     assert common("abcbdab", "bdcaba") == 4

@@ -13,7 +13,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", help="file of source sentences, for a model")
     parser.add_argument("--reference", required=True, action="append", help="file of reference translations; may be repeated")
     parser.add_argument(
-        "--metric", action="append", help="bleu, chrf, chrf++, ter, multi-bleu, rouge-l; may be repeated (bleu, chrf and ter unless given)"
+        "--metric",
+        action="append",
+        help="bleu, chrf, chrf++, ter, multi-bleu, rouge-1, rouge-2, rouge-l, exact; may be repeated (bleu, chrf and ter unless given)",
     )
     parser.add_argument("--against", metavar="FILE", help="other translations: is the difference more than chance?")
     parser.add_argument("--lowercase", action="store_true", help="score without case")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -27,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     from functools import partial
 
     from regard import recipes
-    from regard.assemble import read_begun, train_run
+    from regard.assemble import kept_whole, read_begun, train_run
     from regard.config.toml import dumps
     from regard.errors import UsageError
     from regard.models.saved import USES, load_model
@@ -69,33 +67,6 @@ def run(arguments: argparse.Namespace) -> int:
         use = "generate {}/best" if configured.model.kind == "language-model" else f"{USES[configured.model.kind]} {{}}/best FILE"
         say(f"{out}/best is the model; try: regard {use.format(out)}")
     return 0
-
-
-@contextlib.contextmanager
-def kept_whole(out: Path) -> Iterator[None]:
-    """Whatever goes wrong, the run's folder is one that can be gone on with, or, if nothing was learned yet, as it was before: what was
-    mistyped can be mended and the same command given again. Another run in the folder is never touched."""
-    import os
-    import shutil
-
-    from regard.errors import Interrupted
-    from regard.models.folder import FULL
-
-    before = set(out.iterdir()) if out.is_dir() else set()
-    begun, new = out / "run.toml" in before, not out.exists()
-    try:
-        yield
-    except Interrupted:
-        raise
-    except Exception as error:
-        if (out / "checkpoints" / "latest").is_file():
-            if isinstance(error, OSError) and error.errno in FULL:
-                where = str(error.filename or out)
-                raise Interrupted("the disk is full", where=where, do=f"make room, then go on with --resume {out}") from error
-        elif not begun and out.is_dir() and os.environ.get("RANK", "0") == "0":
-            for path in [out] if new else set(out.iterdir()) - before:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        raise
 
 
 def left_out(counts: dict[str, int], *, of: str) -> str:

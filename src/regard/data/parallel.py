@@ -10,6 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, assert_never
 
+from regard.data.strings import Strings, made
 from regard.data.text import Defect, Line, defect_of, read_lines
 from regard.errors import DataError, UsageError
 
@@ -62,7 +63,7 @@ class Jsonl:
     kind: ClassVar[Literal["jsonl"]] = "jsonl"
 
 
-Corpus = Lines | Tsv | Jsonl
+Corpus = Lines | Tsv | Jsonl | Strings
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,8 @@ def read_rows(corpus: Corpus, *, root: str | Path = ".") -> Iterator[Row]:
             return _rows(paths(corpus, root=root)[0], lambda text: _columns(text, corpus.columns))
         case Jsonl():
             return _rows(paths(corpus, root=root)[0], lambda text: _values(text, corpus.keys))
+        case Strings():
+            return (Row(number, *pair) for number, pair in enumerate(made(corpus), 1))
         case _:
             assert_never(corpus)
 
@@ -156,6 +159,8 @@ def paths(corpus: Corpus, *, root: str | Path = ".") -> tuple[Path, ...]:
             return Path(root, corpus.source), Path(root, corpus.target)
         case Tsv() | Jsonl():
             return (Path(root, corpus.path),)
+        case Strings():
+            return ()
         case _:
             assert_never(corpus)
 

@@ -16,8 +16,9 @@ import sacrebleu
 from sacrebleu.metrics.bleu import BLEUScore
 
 from regard.errors import UsageError
+from regard.evaluate.accuracy import Exact
 from regard.evaluate.measure import Metric, MetricName, Score, measure
-from regard.evaluate.rouge import RougeL
+from regard.evaluate.rouge import RougeL, RougeN, grams
 
 METRICS = get_args(MetricName)
 LONGEST = 4  # n-grams of BLEU
@@ -76,9 +77,9 @@ class MultiBleu:
         nearest = min((abs(len(each) - len(words)), len(each)) for each in wanted)[1]
         right, tried = [], []
         for size in range(1, LONGEST + 1):
-            have, most = _grams(words, size), Counter[tuple[str, ...]]()
+            have, most = grams(words, size), Counter[tuple[str, ...]]()
             for each in wanted:
-                most |= _grams(each, size)
+                most |= grams(each, size)
             right.append((have & most).total())
             tried.append(have.total())
         return [len(words), nearest, *right, *tried]
@@ -88,7 +89,7 @@ class MultiBleu:
 
 
 def metric(name: str, *, lowercase: bool = False, tokenize: str = "13a") -> Metric:
-    """The metric of this name. `tokenize` is sacreBLEU's, for BLEU only; TER and ROUGE-L never heed case."""
+    """The metric of this name. `tokenize` is sacreBLEU's, for BLEU only; TER and ROUGE never heed case."""
     match name:
         case "bleu":
             return SacreBleu(name, sacrebleu.BLEU(lowercase=lowercase, tokenize=tokenize, force=True))
@@ -100,8 +101,12 @@ def metric(name: str, *, lowercase: bool = False, tokenize: str = "13a") -> Metr
             return SacreBleu(name, sacrebleu.TER())
         case "multi-bleu":
             return MultiBleu(lowercase=lowercase)
+        case "rouge-1" | "rouge-2":
+            return RougeN(int(name[-1]))
         case "rouge-l":
             return RougeL()
+        case "exact":
+            return Exact(lowercase=lowercase)
         case _:
             raise UsageError(f"there is no metric {name!r}", do=f"choose from {', '.join(METRICS)}")
 
@@ -111,10 +116,6 @@ def score(
 ) -> Score:
     """Score a corpus by the metric of this name."""
     return measure(metric(name, lowercase=lowercase, tokenize=tokenize), hypotheses, references)
-
-
-def _grams(words: list[str], size: int) -> Counter[tuple[str, ...]]:
-    return Counter(zip(*(words[start:] for start in range(size))))
 
 
 def _parts(score: BLEUScore) -> dict[str, Any]:

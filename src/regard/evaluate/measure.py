@@ -10,7 +10,7 @@ import numpy as np
 
 from regard.errors import DataError, UsageError
 
-MetricName = Literal["bleu", "chrf", "chrf++", "ter", "multi-bleu", "rouge-l"]
+MetricName = Literal["bleu", "chrf", "chrf++", "ter", "multi-bleu", "rouge-1", "rouge-2", "rouge-l", "exact"]
 
 
 @dataclass(frozen=True)

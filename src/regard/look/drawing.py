@@ -52,7 +52,16 @@ class Curve:
         return (self.x2 - self.x1) * 0.42
 
 
-Mark = Box | Words | Curve
+@dataclass(frozen=True)
+class Line:
+    """Straight from point to point."""
+
+    points: tuple[tuple[float, float], ...]
+    stroke: str
+    width: float
+
+
+Mark = Box | Words | Curve | Line
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from xml.sax.saxutils import escape, quoteattr
 
 from regard.errors import UsageError
-from regard.look.drawing import GROUND, SIZE, Box, Curve, Drawing, Mark, Words
+from regard.look.drawing import GROUND, SIZE, Box, Curve, Drawing, Line, Mark, Words
 from regard.models.folder import replace_text
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ def _tag(mark: Mark) -> str:
         case Curve(x1, y1, x2, y2, stroke, opacity, width):
             path = f"M{x1:.1f} {y1:.1f}C{x1 + mark.bend:.1f} {y1:.1f} {x2 - mark.bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
             return f'<path d="{path}" fill="none" stroke="{stroke}" stroke-opacity="{opacity:.3f}" stroke-width="{width:.2f}"/>'
+        case Line(points, stroke, width):
+            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+            return f'<polyline points="{path}" fill="none" stroke="{stroke}" stroke-width="{width:.2f}"/>'
         case _:
             assert_never(mark)
 
@@ -100,5 +103,7 @@ def _draw(axes: Axes, mark: Mark) -> None:
             points = [(x1, y1), (x1 + mark.bend, y1), (x2 - mark.bend, y2), (x2, y2)]
             outline = Outline(points, [Outline.MOVETO, Outline.CURVE4, Outline.CURVE4, Outline.CURVE4])
             axes.add_patch(PathPatch(outline, facecolor="none", edgecolor=stroke, alpha=opacity, linewidth=width, capstyle="round"))
+        case Line(points, stroke, width):
+            axes.plot(*zip(*points), color=stroke, linewidth=width, solid_capstyle="round")
         case _:
             assert_never(mark)

@@ -13,6 +13,8 @@ from regard.plan.copying import copying
 from regard.plan.part import Load, Part
 from regard.plan.trunks import handed, norm, trunk, width_out
 
+PLANNED = (EncoderDecoder, LanguageModel, TextClassifier)
+
 
 def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
     """The model as a tree whose first level is tokenisation, embedding, blocks and output."""

@@ -14,6 +14,7 @@ from regard.data.batching import Batches, Batching
 from regard.data.parallel import Corpus, Jsonl, Lines, Tsv, read_pairs
 from regard.data.prepare import prepare_pairs
 from regard.data.stream import PairCache
+from regard.data.strings import Strings
 from regard.data.tokenise import Tokenizer, train_tokenizers
 from regard.decode.sample import Greedy
 from regard.decode.translator import translate_texts
@@ -184,7 +185,7 @@ def open_translation(
 
 def pairs_only(corpora: Sequence[object], *, part: str) -> list[Corpus]:
     """These corpora, if all of them hold sentence pairs."""
-    return only(corpora, (Lines, Tsv, Jsonl), part=part, reader="a translator")
+    return only(corpora, (Lines, Tsv, Jsonl, Strings), part=part, reader="a translator")
 
 
 def _objective(model: nn.Module, loss: CrossEntropy) -> nn.Module:
