@@ -125,3 +125,26 @@ def test_what_is_wrong_is_one_line(learned: Path, trained: Path, tmp_path: Path)
     ):
         done = command(*words)
         assert done.code == 2 and says in done.error and done.error.count("\n") == 1, done.error
+
+
+def test_a_model_that_remembers_is_trained_resumed_and_asked(learned: Path, tmp_path: Path):
+    """Transformer-XL: rows of 8 letters and a memory of 24 hold a whole line; a run that was stopped goes on with what it remembered."""
+    recipe = tmp_path / "xl.toml"
+    text = small_text.RECIPE.replace("layers = 1, heads = 2,", 'layers = 1, heads = 2, own = { kind = "transformer-xl", memory = 24 },')
+    text = text.replace("embedding = { dropout = 0.0 }", 'embedding = { dropout = 0.0, positions = "none" }')
+    recipe.write_text(text.replace("max_length = 32", "max_length = 8"))
+    settings = ["--data-root", learned.parent, "--progress", "none", "--train.accumulate", "2"]
+    done = command("train", recipe, *settings, "--out", tmp_path / "straight")
+    assert done.code == 0, done.error
+    first = command("train", recipe, *settings, "--out", tmp_path / "run", "--train.steps", "33")
+    assert first.code == 0, first.error
+    merged = tmp_path / "run" / "run.toml"
+    merged.write_text(merged.read_text().replace("steps = 33", "steps = 80"))
+    assert command("train", "--resume", tmp_path / "run", "--force", "--progress", "none").code == 0
+    straight, resumed = (read_tensors(tmp_path / run / "last" / "model.safetensors") for run in ("straight", "run"))
+    assert all(straight[name].equal(resumed[name]) for name in straight)
+    assert json.loads((tmp_path / "straight" / "report.json").read_text())["scores"]["loss"]["score"] < 1.3
+    out = command("generate", tmp_path / "run", "--prompt", "3 and", "--beam", "1", "--json", "--max-length", "15")
+    found = json.loads(out.out)
+    (score,) = regard.load(tmp_path / "run").score([found["prompt"] + found["text"]])
+    assert score.log_probs[len("3 and") :][: len(found["log_probs"])] == pytest.approx(found["log_probs"], abs=1e-4)

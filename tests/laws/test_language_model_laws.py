@@ -15,6 +15,7 @@ from regard.models.configs import LanguageModel
 from regard.nn.attention.biases import ALiBi
 from regard.nn.attention.multihead import Attention
 from regard.nn.attention.patterns import Window
+from regard.nn.attention.segments import TransformerXL
 from regard.nn.embed import Embedding
 from regard.nn.feedforward import FeedForward
 from regard.nn.init import Normal
@@ -33,6 +34,8 @@ OWN = {
     "pre-norm": replace(SMALL, placement="pre", feed_forward=FeedForward(d_ff=22, activation="gelu")),
     "rotary": replace(SMALL, key_value_heads=2, own=Attention(rotation=Rotary())),
     "alibi": replace(SMALL, own=Attention(bias=ALiBi())),
+    "transformer-xl": replace(SMALL, own=TransformerXL(memory=9)),
+    "same-length": replace(SMALL, own=TransformerXL(memory=3, same_length=True)),
     "window": replace(SMALL, own=Attention(pattern=(Window(1),))),
 }
 OTHERS = {
@@ -95,7 +98,7 @@ def test_rows_follow_others_and_forget(trunk):
     at = lambda start, end: Tokens(facts.positions[:, start:end], facts.documents[:, start:end], facts.real[:, start:end])
     model.step(rows[:, :3], at(0, 3), state, longest=3)
     state.reorder(torch.tensor([1, 1, 2]))
-    if isinstance(model.trunk, TransformerTrunk):
+    if isinstance(model.trunk, TransformerTrunk) and trunk != "same-length":
         model.step(torch.full((3, 1), 7), at(3, 4), state, longest=4)
         state.trim(3)
     last = model.output(model.step(rows[:, 3:], at(3, 4), state, longest=4))[:, 0]

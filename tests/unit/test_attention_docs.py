@@ -9,8 +9,8 @@ from typing import get_args
 import torch
 
 from regard.config.toml import structure
-from regard.models.build import translator
-from regard.models.configs import EncoderDecoder
+from regard.models.build import build
+from regard.models.configs import LanguageModel, Model
 from regard.nn import attention
 from regard.nn.attention import Bias, Kernel, Normaliser, Pattern, Score
 from regard.nn.attention.sight import Sight
@@ -30,7 +30,9 @@ def test_the_tables_are_models():
     blocks = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
     assert blocks
     for block in blocks:
-        translator(replace(structure(EncoderDecoder, tomllib.loads(block)["model"]), source_vocabulary=7, target_vocabulary=7))
+        model = structure(Model, {"kind": "translator"} | tomllib.loads(block)["model"])
+        sizes = {"vocabulary": 7} if isinstance(model, LanguageModel) else {"source_vocabulary": 7, "target_vocabulary": 7}
+        build(replace(model, **sizes))
 
 
 def test_the_pictures_are_those_of_the_predicates():

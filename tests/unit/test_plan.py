@@ -18,10 +18,10 @@ from regard.errors import UsageError
 from regard.models.build import build
 from regard.models.configs import EncoderDecoder, LanguageModel, Model, TextClassifier
 from regard.models.presets import PRESETS
-from regard.nn.attention.biases import ALiBi, NoBias, Relative, T5Buckets
+from regard.nn.attention.biases import ALiBi, NoBias, Relative, RelativeSinusoid, T5Buckets
 from regard.nn.attention.multihead import Attention
 from regard.nn.attention.patterns import Causal, Full, Prefix, Window
-from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, ScaledDot
+from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, OffsetDot, ScaledDot
 from regard.nn.copying import Copy, JointCopy, NoCopy, PointerGenerator
 from regard.nn.embed import Embedding
 from regard.nn.feedforward import FeedForward
@@ -38,8 +38,10 @@ from regard.plan.tables import TABLES, published
 from small_run import regard
 
 some = st.sampled_from
-biases = some([NoBias(), ALiBi(), T5Buckets(buckets=8, reach=17), Relative(5), Relative(3, values=True, tables="per-head")])
-scores = some([Dot(), ScaledDot(), Bilinear(), Cosine(), Cosine(learned=True), Gaussian(), NegativeDistance()]) | st.builds(
+biases = some(
+    [NoBias(), ALiBi(), T5Buckets(buckets=8, reach=17), Relative(5), Relative(3, values=True, tables="per-head"), RelativeSinusoid(width=3)]
+)
+scores = some([Dot(), ScaledDot(), OffsetDot(), Bilinear(), Cosine(), Cosine(learned=True), Gaussian(), NegativeDistance()]) | st.builds(
     Additive, width=some([3, 7]), biased=st.booleans()
 )
 norms = some([LayerNorm(), RmsNorm(), BatchNorm(), NoNorm()])

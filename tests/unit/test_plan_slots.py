@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from regard.models.build import build
-from regard.models.configs import EncoderDecoder
+from regard.models.configs import EncoderDecoder, LanguageModel
 from regard.nn.attention import BigBird, BlockLocal, Causal, Dilated, Global, Strided, Window
 from regard.nn.attention.compressed import Compressed
 from regard.nn.attention.longformer import Longformer
 from regard.nn.attention.lowrank import Linformer
 from regard.nn.attention.multihead import Attention
+from regard.nn.attention.segments import TransformerXL
 from regard.nn.trunk_transformer import Transformer
 from regard.plan.attention import Heads, pairs
 from regard.plan.models import model_parts
@@ -105,3 +106,18 @@ def test_longformer_by_the_formula():
     assert part.parameters - plain.parameters == 3 * (d * d + d)
     assert part.maps - plain.maps == 6 * n * (d * d + d)
     assert part.core == 4 * d * pairs(Window(r) | Global(g), n, n)
+
+
+def test_transformer_xl_by_the_formula():
+    n, m, d = 100, 40, 768
+    load = Load(source=n, target=n, batch=3)
+    axes = {"name": "own", "memory": False, "decodes": True, "causal": True}
+    part, plain = (slot(config, d, BASE, load, **axes) for config in (TransformerXL(memory=m), Attention(biases=False)))
+    assert part.parameters - plain.parameters == d * d + 2 * d
+    assert part.core == 3 * 4 * n * (n + m) * d
+    assert part.maps - plain.maps == 3 * (2 * n * (n + m) * d + 4 * m * d * d) + 2 * (n + m) * d * d
+    assert part.cache == m * d * 4
+    config = LanguageModel(d_model=12, trunk=Transformer(layers=2, heads=4, d_head=5, own=TransformerXL()), vocabulary=17)
+    with torch.device("meta"):
+        real = sum(parameter.numel() for parameter in build(config).parameters())
+    assert model_parts(config, Load()).size == real

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -29,13 +30,14 @@ class TextBatch:
     def source_tokens(self) -> int:
         return self.target_tokens
 
-    def to(self, device: torch.device | str) -> TextBatch:
+    def to(self, device: torch.device | str) -> Self:
         return replace(self, text=self.text.to(device), labels=self.labels.to(device, non_blocking=True))
 
-    def part(self, wanted: range) -> TextBatch:
+    def part(self, wanted: range) -> Self:
         text, places = self.text.part(wanted)
         labels = self.labels[places] if isinstance(places, slice) else self.labels[:, places]
-        return TextBatch(text, labels, self.pairs[wanted.start : wanted.stop], int((labels != IGNORED).sum()))
+        told = int((labels != IGNORED).sum())
+        return replace(self, text=text, labels=labels, pairs=self.pairs[wanted.start : wanted.stop], target_tokens=told)
 
 
 def labelled_texts(ids: Sequence[Sequence[int] | NDArray], labels: Int[Tensor, "B"], pairs: Sequence[int]) -> TextBatch:

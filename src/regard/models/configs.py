@@ -74,6 +74,11 @@ class LanguageModel:
     vocabulary: int = 0
     "Size of the vocabulary; 0: taken from the tokenizer."
 
+    @property
+    def recalls(self) -> bool:
+        """Whether it reads on from segment to segment."""
+        return isinstance(self.trunk, Transformer) and self.trunk.recalls
+
 
 @dataclass(frozen=True)
 class PointerNetwork:

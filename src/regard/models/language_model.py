@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.data.batch import Side
 from regard.data.text_batch import TextBatch
 from regard.errors import UsageError
 from regard.models.configs import LanguageModel
@@ -38,6 +39,10 @@ class Writer(nn.Module):
         """Take these tokens in and return their hidden states; `longest` bounds the positions after them."""
         state.write(tokens, longest=longest)
         return self.trunk(self.embedding(ids, tokens, length=longest), View(tokens), state)
+
+    def go_on(self, text: Side, state: State, *, longest: int) -> Float[Tensor, "R T D"]:
+        """The next segment of each row, of a trunk that remembers; `longest` bounds the positions."""
+        return self.trunk(self.embedding(text.ids, text.tokens, length=longest), View(text.tokens), state)
 
     @property
     def packs(self) -> bool:

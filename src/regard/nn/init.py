@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, assert_never
 
 from torch import nn
 
+from regard.nn.attention.biases import RelativeSinusoidBias
 from regard.nn.attention.longformer import LongformerAttention
 from regard.nn.attention.multihead import MultiHead
 from regard.nn.feedforward import PositionWise
@@ -51,6 +52,8 @@ def initialise(module: nn.Module, init: Init, *, layers: int) -> None:
                 inward, outward = (part.query, part.key, part.value), (part.output,)
             case PositionWise():
                 inward, outward = tuple(layer for layer in (part.inner, part.gate) if layer is not None), (part.outer,)
+            case RelativeSinusoidBias():
+                inward, outward = (part.map,), ()
             case _:
                 continue
         match init:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard.errors import UsageError
 from regard.nn.attention.lowrank import Common
 from regard.nn.attention.multihead import Attention, MultiHead
+from regard.nn.attention.segments import TransformerXL
 from regard.nn.attention.slots import Cross, Own, build_attention
 from regard.nn.cache import State, new_state
 from regard.nn.experts import Experts, build_feed_forward
@@ -56,6 +57,11 @@ class Transformer:
     "Dropout on what each sublayer adds."
     skip: bool = True
     "The residual connection; false only to see what happens without."
+
+    @property
+    def recalls(self) -> bool:
+        """Whether its layers remember the segment before."""
+        return any(isinstance(self.own_of(layer), TransformerXL) for layer in range(self.layers))
 
     def own_of(self, layer: int) -> Own:
         """The self-attention of this layer."""
@@ -113,6 +119,9 @@ class TransformerTrunk(Trunk):
             raise UsageError(
                 f"d_model {d_model} does not divide into {config.heads} heads", where=name, do="choose a divisor, or set d_head"
             )
+        if config.recalls and not all(isinstance(own, TransformerXL) for own in config.cycle or (config.own,)):
+            do = "give all of them the slot transformer-xl"
+            raise UsageError("some of its layers remember the segment before, and some do not", where=name, do=do)
         axes = {"causal": causal, "memories": memories, "common": {}}
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             Block(config, d_model, layer=layer, name=f"{name}.{layer}", **axes) for layer in range(config.layers)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 import torch.utils._pytree as pytree
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 
@@ -79,6 +80,10 @@ class Tokens:
         positions = torch.arange(len(documents)) - offsets
         real = torch.ones_like(positions, dtype=torch.bool)
         return Tokens(positions[None], documents[None], real[None], Spans.of(lengths, longest=longest))
+
+    def each(self, change: Callable[[Shaped[Tensor, "B T"]], Shaped[Tensor, "..."]]) -> Tokens:
+        """Every fact changed alike: cut, gathered, put into another order."""
+        return Tokens(change(self.positions), change(self.documents), change(self.real))
 
     def measured(self) -> Tokens:
         """The same facts, and how long each token's document is: up to its last real position."""

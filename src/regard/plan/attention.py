@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
-from regard.nn.attention.biases import ALiBi, NoBias, Relative, T5Buckets
+from regard.nn.attention.biases import ALiBi, NoBias, Relative, RelativeSinusoid, T5Buckets
 from regard.nn.attention.dispatch import Need, choose
 from regard.nn.attention.kernels import blocked
 from regard.nn.attention.multihead import Attention
 from regard.nn.attention.patterns import Causal, Full, together
 from regard.nn.attention.predicate import FAR, Facts, Predicate, visible
-from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, ScaledDot
+from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, OffsetDot, ScaledDot
 from regard.nn.attention.sight import Sight
 from regard.nn.positions import NoRotation
 from regard.nn.view import Tokens
@@ -46,6 +46,8 @@ def score_parameters(score: Any, shape: Heads, *, d_key: int = 0) -> int:
     match score:
         case Dot() | ScaledDot() | Gaussian() | NegativeDistance():
             return 0
+        case OffsetDot():
+            return heads * width
         case Bilinear():
             return heads * width * d_key
         case Cosine():
@@ -65,6 +67,9 @@ def bias_parameters(bias: Any, shape: Heads) -> int:
         case Relative():
             tables = (shape.heads if bias.tables == "per-head" else 1) * (2 if bias.values else 1)
             return tables * (2 * bias.reach + 1) * shape.width
+        case RelativeSinusoid():
+            across = shape.heads * shape.width
+            return ((bias.width or across) + 1) * across
         case _:
             return counted(lambda: bias.build(shape.heads, shape.width))
 
@@ -98,10 +103,12 @@ def facts(positions: torch.Tensor, length: int) -> Facts:
     return Facts(positions, torch.zeros_like(positions), torch.ones_like(positions, dtype=torch.bool), torch.full_like(positions, length))
 
 
-def attention(config: Attention, d_model: int, shape: Heads, load: Load, *, name: str, causal: bool, memory: bool, decodes: bool) -> Part:
-    """A slot that attends to its own row, or to the memory of the encoder."""
+def attention(
+    config: Attention, d_model: int, shape: Heads, load: Load, *, name: str, causal: bool, memory: bool, decodes: bool, before: int = 0
+) -> Part:
+    """A slot that attends to its own row and `before` tokens more, or to the memory of the encoder."""
     queries = load.target if decodes else load.source
-    keys = load.source if memory else queries
+    keys = load.source if memory else before + queries
     pattern = together((*([Causal()] if causal else []), *config.pattern) or Full())
     across, shared = shape.heads * shape.width, shape.groups * shape.width
     bias = 1 if config.biases else 0
@@ -109,15 +116,14 @@ def attention(config: Attention, d_model: int, shape: Heads, load: Load, *, name
     scored = score_flops(config.score, shape)
     seen = pairs(pattern, queries, keys, heads=shape.heads)
     per_pair = 2 * across + scored.pair + 2 * across  # scores, weighted sum
-    by_distance = 2 * shape.heads * (2 * config.bias.reach + 1) * shape.width if isinstance(config.bias, Relative) else 0
-    per_query = 2 * asking + scored.query + by_distance
+    per_query = 2 * asking + scored.query + 2 * across * distances(config.bias, keys)
     per_key = 2 * giving + scored.key
     chosen = kernel(config, pattern, shape, load, length=max(queries, keys), memory=memory)
     return Part(
         name,
         shape=f"({load.batch}, {queries}, {d_model})",
         parameters=parameters(config, d_model, shape),
-        maps=load.batch * (queries * per_query + keys * per_key),
+        maps=load.batch * (queries * per_query + keys * per_key) + table_flops(config.bias, shape, keys),
         core=load.batch * seen * per_pair,
         step=(per_query + (0 if memory else per_key) + cached(pattern, keys) * per_pair) if decodes else 0.0,
         once=keys * per_key if memory else 0.0,
@@ -126,6 +132,23 @@ def attention(config: Attention, d_model: int, shape: Heads, load: Load, *, name
         note=described(config, shape, pattern),
         kernel=chosen,
     )
+
+
+def distances(bias: Any, keys: int) -> int:
+    """How many vectors of distances each query meets."""
+    match bias:
+        case Relative():
+            return 2 * bias.reach + 1
+        case RelativeSinusoid():
+            return 2 * bias.clamp + 1 if bias.clamp else keys
+        case _:
+            return 0
+
+
+def table_flops(bias: Any, shape: Heads, keys: int) -> float:
+    """What making these vectors costs, once for all rows."""
+    across = shape.heads * shape.width
+    return 2 * distances(bias, keys) * (bias.width or across) * across if isinstance(bias, RelativeSinusoid) else 0.0
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,17 @@
-"""The cost of what may stand in an attention slot besides plain attention: Longformer, Linformer, memory-compressed."""
+"""The cost of what may stand in an attention slot besides plain attention: Longformer, Linformer, memory-compressed, Transformer-XL."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import assert_never
 
+from regard.nn.attention.biases import RelativeSinusoid
 from regard.nn.attention.compressed import Compressed
 from regard.nn.attention.longformer import Longformer
 from regard.nn.attention.lowrank import Linformer
 from regard.nn.attention.multihead import Attention
 from regard.nn.attention.patterns import Full, Window
+from regard.nn.attention.segments import TransformerXL
 from regard.nn.attention.slots import Own
 from regard.nn.attention.sparse import Global
 from regard.plan.attention import Heads, attention, kept, kernel
@@ -27,6 +29,8 @@ def slot(config: Own, d_model: int, shape: Heads, load: Load, *, name: str, caus
             return linformer(config, d_model, shape, load, name=name, memory=memory, decodes=decodes)
         case Compressed():
             return compressed(config, d_model, shape, load, name=name, causal=causal, decodes=decodes)
+        case TransformerXL():
+            return transformer_xl(config, d_model, shape, load, name=name, decodes=decodes)
         case _:
             assert_never(config)
 
@@ -89,6 +93,24 @@ def compressed(config: Compressed, d_model: int, shape: Heads, load: Load, *, na
         cache=2 * across * (length // config.size + config.size - 1) * load.width if decodes else 0.0,
         note=f"{plain.note}, {config.size} tokens a slot",
         **_over(config.attention, d_model, shape, load, queries=length, slots=slots, keys=length),
+    )
+
+
+def transformer_xl(config: TransformerXL, d_model: int, shape: Heads, load: Load, *, name: str, decodes: bool) -> Part:
+    """Keys and values of memory and segment, 4 n (n + m) d, and as much again by half for the distances. What is kept of a layer is what
+    went into it, so each step makes keys and values of the memory anew."""
+    slot, memory = config.attention, config.memory if load.training else config.remembered or config.memory
+    if isinstance(slot.bias, RelativeSinusoid) and not slot.bias.width:
+        slot = replace(slot, bias=replace(slot.bias, width=d_model))
+    plain = attention(
+        slot, d_model, shape, replace(load, packed=False), name=name, causal=True, memory=False, decodes=decodes, before=memory
+    )
+    again = 4 * memory * d_model * shape.groups * shape.width
+    return replace(
+        plain,
+        step=plain.step + again if decodes else 0.0,
+        cache=memory * d_model * load.width if decodes else 0.0,
+        note=f"{plain.note}, memory of {memory}",
     )
 
 

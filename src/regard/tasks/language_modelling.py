@@ -15,6 +15,7 @@ from torch import nn
 from regard.data.batching import Batching
 from regard.data.documents import Text
 from regard.data.marks import BOS, EOS, PAD
+from regard.data.segment_batches import SegmentBatches
 from regard.data.text_batches import TextBatches
 from regard.data.text_cache import TextCache, opening, prepare_text, train_text_tokenizer
 from regard.data.tokenise import Tokenizer
@@ -34,6 +35,7 @@ from regard.train.auto import worth_trying
 from regard.train.device import Machine
 from regard.train.loss import CrossEntropy, Objective
 from regard.train.parallel import Ranks
+from regard.train.segments import SegmentObjective
 from regard.train.signals import Signals
 
 GIVEN, WRITTEN = 24, 60  # tokens of a sample: those of the text, those of the model
@@ -66,10 +68,11 @@ class LanguageModelling:
         return worth_trying(len(self.train))
 
     def batches(self, batching: Batching, *, rank: int = 0, world: int = 1) -> TextBatches:
-        return TextBatches(self.train, batching, seed=self.run.train.seed, rank=rank, world=world)
+        kind = SegmentBatches if self.config.recalls else TextBatches
+        return kind(self.train, batching, seed=self.run.train.seed, rank=rank, world=world)
 
     def objective(self, model: nn.Module) -> nn.Module:
-        return Objective(model, self.run.train.loss)  # type: ignore[arg-type]
+        return self._objective(model, self.run.train.loss)
 
     def watch(self, model: nn.Module, machine: Machine, batching: Batching) -> Callable[[Check], Mapping[str, float]] | None:
         if self.valid is None:
@@ -117,13 +120,17 @@ class LanguageModelling:
 
     def _loss(self, model: nn.Module, cache: TextCache, machine: Machine, batching: Batching, check: Check) -> tuple[float, int]:
         """Of every token once; those that begin a row are said with little before them."""
-        objective, total, tokens = Objective(model, CrossEntropy(smoothing=0.0)), 0.0, 0  # type: ignore[arg-type]
-        for batch in TextBatches(cache, batching).once():
+        objective, total, tokens = self._objective(model, CrossEntropy(smoothing=0.0)), 0.0, 0
+        kind = SegmentBatches if self.config.recalls else TextBatches
+        for batch in kind(cache, batching).once():
             check()
             with machine.autocast():
                 total += float(objective(batch.to(machine.device)))
             tokens += batch.target_tokens
         return total, tokens
+
+    def _objective(self, model: nn.Module, loss: CrossEntropy) -> nn.Module:
+        return SegmentObjective(_writer(model), loss) if self.config.recalls else Objective(_writer(model), loss)
 
 
 def open_language_modelling(

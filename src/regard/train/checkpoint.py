@@ -35,7 +35,7 @@ class Origin:
 class Snapshot:
     """All that a run needs to go on as if nothing had happened. Generators are not part of it: they are seeded anew in each step."""
 
-    tensors: Mapping[str, Mapping[str, Tensor]]  # by file: model, optimiser, average
+    tensors: Mapping[str, Mapping[str, Tensor]]  # by file: model, optimiser, average, left
     progress: Progress
     origin: Origin = Origin()
 

@@ -19,6 +19,7 @@ from regard.train.feed import Stream, steps
 from regard.train.log import Log
 from regard.train.progress import Progress
 from regard.train.schedule import Schedule, factor
+from regard.train.segments import Left
 from regard.train.signals import Signals
 from regard.train.step import Learner, Report
 
@@ -90,6 +91,8 @@ class Parts:
             tensors = {"model": state_of(learner.model), "optimiser": learner.optimiser.state()}
             if learner.average is not None:
                 tensors["average"] = learner.average.average
+            if learner.left is not None:
+                tensors["left"] = learner.left.tensors()
             try:
                 saved = self.checkpoints.save(Snapshot(tensors, self.progress, self.origin))
             except Interrupted as error:  # the disk failed too often: all ranks must hear of it
@@ -106,10 +109,13 @@ class Parts:
         where = str(self.checkpoints.place)
         if not force:
             check_origin(snapshot.origin, self.origin, where=where)
-        restore(self.learner.model, snapshot.tensors["model"], where=where)
-        self.learner.optimiser.restore(snapshot.tensors["optimiser"])
-        if self.learner.average is not None and "average" in snapshot.tensors:
-            self.learner.average.restore(snapshot.tensors["average"])
+        learner = self.learner
+        restore(learner.model, snapshot.tensors["model"], where=where)
+        learner.optimiser.restore(snapshot.tensors["optimiser"])
+        if learner.average is not None and "average" in snapshot.tensors:
+            learner.average.restore(snapshot.tensors["average"])
+        if "left" in snapshot.tensors:
+            learner.left = Left.of(snapshot.tensors["left"], device=learner.machine.device)
         self.progress = snapshot.progress
         self.window.copy_(torch.tensor(self.progress.window, dtype=torch.float64))
         return True

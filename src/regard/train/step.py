@@ -17,6 +17,7 @@ from regard.train.average import MovingAverage
 from regard.train.device import Late, Machine, is_out_of_memory, seed_everything
 from regard.train.optimise import Optimiser
 from regard.train.parallel import Ranks
+from regard.train.segments import Left, SegmentObjective
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,16 @@ class Learner:
     def model(self) -> nn.Module:
         return self.objective.model  # type: ignore[return-value]
 
+    @property
+    def left(self) -> Left | None:
+        """What the last segments left, where the model reads on from one to the next."""
+        return self.objective.left if isinstance(self.objective, SegmentObjective) else None
+
+    @left.setter
+    def left(self, left: Left | None) -> None:
+        if isinstance(self.objective, SegmentObjective):
+            self.objective.left = left
+
     def step(self, batches: Sequence[Batch], *, step: int, updates: int, factor: float) -> Report:
         """Take step number `step`, after `updates` good ones, at `factor` times the optimiser's rate."""
         loss = self._gradients(batches, step)
@@ -118,6 +129,7 @@ class Learner:
         while True:
             pieces = self._small_enough(pieces)
             short = hopeless = False
+            left = self.left
             try:
                 loss = self._accumulate(pieces, step)
             except RuntimeError as error:
@@ -130,6 +142,7 @@ class Learner:
                 return loss
             # what was accumulated may be torn: the backward pass adds to one parameter after the other
             loss = None
+            self.left = left
             self.optimiser.clear()
             self.machine.free()
             if hopeless:

@@ -1,12 +1,24 @@
 """Attention in five small axes and a kernel: normalise(score(q, k) + bias(i, j), where pattern(i, j)) v."""
 
 from regard.nn.attention.attend import attend, attention_weights
-from regard.nn.attention.biases import ALiBi, Bias, BuiltBias, ByDistance, NoBias, Relative, T5Buckets
+from regard.nn.attention.biases import ALiBi, Bias, BuiltBias, ByDistance, NoBias, Relative, RelativeSinusoid, T5Buckets
 from regard.nn.attention.dispatch import Choice, Kernel, Need, choose
 from regard.nn.attention.normalise import Epanechnikov, Hard, Normaliser, Sigmoid, Softmax, Sparsemax
 from regard.nn.attention.patterns import And, Causal, Document, Full, Not, Or, Padding, Pattern, Prefix, Window
 from regard.nn.attention.predicate import Facts, Predicate
-from regard.nn.attention.scores import Additive, Bilinear, Cosine, Dot, Gaussian, NegativeDistance, Pairwise, Product, ScaledDot, Score
+from regard.nn.attention.scores import (
+    Additive,
+    Bilinear,
+    Cosine,
+    Dot,
+    Gaussian,
+    NegativeDistance,
+    OffsetDot,
+    Pairwise,
+    Product,
+    ScaledDot,
+    Score,
+)
 from regard.nn.attention.sparse import BigBird, BlockEnds, BlockLocal, Dilated, Global, RandomBlocks, Strided
 
 __all__ = [
@@ -38,6 +50,7 @@ __all__ = [
     "NoBias",
     "Normaliser",
     "Not",
+    "OffsetDot",
     "Or",
     "Padding",
     "Pairwise",
@@ -47,6 +60,7 @@ __all__ = [
     "Product",
     "RandomBlocks",
     "Relative",
+    "RelativeSinusoid",
     "ScaledDot",
     "Score",
     "Sigmoid",

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.errors import UsageError
+from regard.nn.positions import Sinusoid, sinusoid
 
 Asks = Literal["nothing", "distance", "query", "values"]
 
@@ -120,7 +121,31 @@ class Relative:
         return RelativeBias(self, heads=heads, d_head=d_head)
 
 
-Bias = NoBias | ALiBi | T5Buckets | Relative
+@dataclass(frozen=True)
+class RelativeSinusoid:
+    """(q + v).W r, with r the sinusoid of the distance and a learned vector v a head: Transformer-XL's (Dai 2019), for any distance."""
+
+    kind: ClassVar[Literal["relative-sinusoid"]] = "relative-sinusoid"
+    base: float = 10_000.0
+    """The base of the wavelengths."""
+    clamp: int = 0
+    """Distances beyond this one count as it; 0: none does."""
+    width: int = 0
+    """Of the sinusoid; 0: of all heads together, or d_model in the slot `transformer-xl`."""
+    asks: ClassVar[Asks] = "query"
+
+    def __post_init__(self):
+        if self.clamp < 0 or self.width < 0:
+            raise UsageError(f"clamp is {self.clamp} and width {self.width}", where=self.kind, do="give 0 or more")
+
+    def scores(self, query, distance) -> NoReturn:
+        _refuse_unbuilt(self)
+
+    def build(self, heads: int, d_head: int) -> RelativeSinusoidBias:
+        return RelativeSinusoidBias(self, heads=heads, d_head=d_head)
+
+
+Bias = NoBias | ALiBi | T5Buckets | Relative | RelativeSinusoid
 
 
 class T5BucketsBias(nn.Module, ByDistance):
@@ -177,8 +202,48 @@ class RelativeBias(nn.Module):
         return (distance.clamp(-reach, reach) + reach)[:, None]
 
 
-BuiltBias = NoBias | ByDistance | RelativeBias  # what attend takes
+class RelativeSinusoidBias(nn.Module):
+    """One vector for each distance that there is, made of its sinusoid by a map, meets the query and what it leans towards."""
+
+    asks: ClassVar[Asks] = "query"
+
+    def __init__(self, config: RelativeSinusoid, *, heads: int, d_head: int):
+        super().__init__()
+        self.config, self.heads = config, heads
+        self.sinusoid = Sinusoid(config.base, layout="halves")
+        self.map = nn.Linear(config.width or heads * d_head, heads * d_head, bias=False)
+        self.offset_HE = nn.Parameter(torch.empty(heads, d_head))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.xavier_uniform_(self.map.weight)
+        nn.init.zeros_(self.offset_HE)
+
+    def scores(self, query: Float[Tensor, "B H T E"], distance: Int[Tensor, "#B T S"]) -> Float[Tensor, "B H T S"]:
+        # T products for each distance, spread over the keys: never T x S x E numbers.
+        if self.config.clamp:
+            distance = distance.clamp(-self.config.clamp, self.config.clamp)
+        least, most = self._ends(query, distance)
+        away_R = -torch.arange(least, most + 1, device=query.device)  # the paper's i - j
+        with torch.autocast(query.device.type, enabled=False):
+            far_RD = sinusoid(away_R, self.map.in_features, self.sinusoid).to(self.map.weight.dtype)
+            far_HRE = self.map(far_RD).unflatten(-1, (self.heads, -1)).transpose(0, 1).to(query.dtype)
+        leaning = query + self.offset_HE[:, None].to(query.dtype)
+        by_distance_BHTR = leaning @ far_HRE.mT * query.shape[-1] ** -0.5
+        return by_distance_BHTR.gather(-1, (distance - least)[:, None].expand(*query.shape[:3], -1))
+
+    def _ends(self, query: Tensor, distance: Tensor) -> tuple[int, int]:
+        """Least and largest distance that need a vector; asked of the distances, unless that would hold up a device or a compiler."""
+        if self.config.clamp:
+            return -self.config.clamp, self.config.clamp
+        if torch.compiler.is_compiling():
+            return 1 - distance.shape[2], max(query.shape[2], distance.shape[2]) - 1
+        least, most = distance.aminmax()
+        return int(least), int(most)
 
 
-def _refuse_unbuilt(bias: T5Buckets | Relative) -> NoReturn:
+BuiltBias = NoBias | ByDistance | RelativeBias | RelativeSinusoidBias  # what attend takes
+
+
+def _refuse_unbuilt(bias: T5Buckets | Relative | RelativeSinusoid) -> NoReturn:
     raise UsageError("this bias has parameters", where=bias.kind, do="give attend the module that bias.build(heads, d_head) makes")

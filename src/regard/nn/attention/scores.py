@@ -86,6 +86,19 @@ class ScaledDot(Product):
 
 
 @dataclass(frozen=True)
+class OffsetDot(Product):
+    """(q + u).k / sqrt(d), with a learned vector u a head: what a key is worth to any query (Transformer-XL's u)."""
+
+    kind: ClassVar[Literal["offset-dot"]] = "offset-dot"
+
+    def basis(self, query, key):
+        _refuse_unbuilt(self)
+
+    def build(self, heads, d_query, d_key):
+        return OffsetDotScore(heads=heads, d_query=d_query)
+
+
+@dataclass(frozen=True)
 class Bilinear(Product):
     """q W k, with a matrix W per head: Luong's "general" score."""
 
@@ -184,7 +197,25 @@ class Additive(Pairwise):
         return AdditiveScore(self, heads=heads, d_query=d_query, d_key=d_key)
 
 
-Score = Dot | ScaledDot | Bilinear | Cosine | Gaussian | NegativeDistance | Additive
+Score = Dot | ScaledDot | OffsetDot | Bilinear | Cosine | Gaussian | NegativeDistance | Additive
+
+
+class OffsetDotScore(nn.Module, Product):
+    """The scaled dot product of a query that leans towards u; without leaning at first."""
+
+    def __init__(self, *, heads: int, d_query: int):
+        super().__init__()
+        self.offset_HE = nn.Parameter(torch.empty(heads, d_query))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.offset_HE)
+
+    def basis(self, query, key):
+        return query + self.offset_HE[:, None].to(query.dtype), key
+
+    def scale(self, width):
+        return width**-0.5
 
 
 class BilinearScore(nn.Module, Product):
@@ -298,6 +329,6 @@ def _check_positive(value: float, where: str, name: str) -> None:
         raise UsageError(f"{name} is {value}", where=where, do=f"give a {name} above 0")
 
 
-def _refuse_unbuilt(score: Bilinear | Cosine | Additive) -> NoReturn:
+def _refuse_unbuilt(score: OffsetDot | Bilinear | Cosine | Additive) -> NoReturn:
     do = "give attend the module that score.build(heads, d_query, d_key) makes"
     raise UsageError("this score has parameters", where=score.kind, do=do)

@@ -9,8 +9,9 @@ from regard.nn.attention.longformer import Longformer, LongformerAttention
 from regard.nn.attention.lowrank import Common, Linformer, LinformerAttention
 from regard.nn.attention.multihead import Attention, MultiHead
 from regard.nn.attention.patterns import Causal
+from regard.nn.attention.segments import TransformerXL, TransformerXLAttention
 
-Own = Attention | Longformer | Linformer | Compressed
+Own = Attention | Longformer | Linformer | Compressed | TransformerXL
 Cross = Attention | Linformer
 
 
@@ -28,5 +29,7 @@ def build_attention(
             return LinformerAttention(config, d_model, causal=causal, common=common, **shape)
         case Compressed():
             return CompressedAttention(config, d_model, causal=causal, **shape)
+        case TransformerXL():
+            return TransformerXLAttention(config, d_model, causal=causal, **shape)
         case _:
             assert_never(config)
