@@ -10,6 +10,7 @@ import pytest
 
 import small_run
 import small_sound
+from regard.look.trace import load
 from regard.models.tensors import read_tensors
 
 SIZE, CLASSES = 8, 3
@@ -122,6 +123,34 @@ def test_a_stopped_run_goes_on_to_the_same_bits(pictures: Path, trained: Path):
     assert ended.code == 0, ended.error
     one, other = (read_tensors(folder / "checkpoints" / "step-60" / "model.safetensors") for folder in (trained, out))
     assert all((one[name] == other[name]).all() for name in one)
+
+
+def test_a_picture_is_looked_into(trained: Path, tmp_path: Path):
+    """Attention over the picture: a trace that holds it, a figure from the class and from a patch, the walk of a patch."""
+    image = pytest.importorskip("PIL.Image", reason="Pillow, of the vision extra, reads PNG")
+    pixels = bars(2, seed=5)[0][1]
+    image.fromarray(pixels).save(tmp_path / "a.png")
+    look = ("look", trained, tmp_path / "a.png")
+    done = small_run.regard(*look, "--save", tmp_path / "a.trace", "--figure", tmp_path / "a.svg", "--export", tmp_path / "a.html")
+    assert done.code == 0, done.error
+    trace = load(tmp_path / "a.trace")
+    assert [token.text for token in trace.source] == ["class", "0,0", "0,1", "1,0", "1,1"] and not trace.target
+    assert (trace.pictures[0].unpacked()[..., 0] == pixels).all() and trace.pictures[0].grid == (2, 2)
+    told = small_run.regard("classify", trained, tmp_path / "a.png", "--top", "3").out.rstrip("\n").split("\t")[1:]
+    assert [f"{one.text} {np.exp(one.log_prob):.4f}" for one in trace.answers] == told
+    drawn = (tmp_path / "a.svg").read_text()
+    assert drawn.count("<rect") == 1 + 3 * SIZE * SIZE and "what class looks at" in drawn  # the ground, the picture, two heads
+    weights = trace.weights("enc-self", 0)[0, 3, 1:].reshape(2, 2)
+    one = small_run.regard(*look, "--figure", tmp_path / "b.svg", "--from", "1,0", "--heads", "0")
+    assert one.code == 0, one.error
+    assert f"head 0, at most {weights.max():.2f}" in (tmp_path / "b.svg").read_text()
+    assert "there is no patch 7,7" in small_run.regard(*look, "--figure", tmp_path / "b.svg", "--from", "7,7").error
+    walked = json.loads(small_run.regard(*look, "--walk", "1,0", "--json").out)
+    stages = {stage["name"]: stage for stage in walked["stages"]}
+    assert np.allclose(
+        np.array(stages["patches.token"]["values"]) + stages["patches.position"]["values"], stages["patches.sum"]["values"], atol=1e-5
+    )
+    assert stages["encoder.0.own.weights"]["columns"][0] == "class"
 
 
 def test_classify_names_each_picture(trained: Path, tmp_path: Path):

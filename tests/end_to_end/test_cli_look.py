@@ -47,6 +47,23 @@ def test_only_what_is_asked_for_is_recorded(trained: Path, tmp_path: Path):
     assert [(one.kind, one.layer, one.heads) for one in load(tmp_path / "a.trace").maps] == [("enc-self", 0, (1,))]
 
 
+def test_from_the_decoder_s_vector_to_the_word(trained: Path):
+    """The walk of the last word: its vectors, whom it looks at on both sides, and what it expects, which is what the page shows."""
+    told = json.loads(regard("look", trained, TEXT, "--walk", "1", "--json").out)
+    stages = {stage["name"]: stage for stage in told["stages"]}
+    assert list(stages)[:3] == ["target.token", "target.position", "target.sum"] and list(stages)[-1] == "decoder.states"
+    assert len(stages["decoder.0.cross.weights"]["columns"]) > len(stages["decoder.0.own.weights"]["columns"]) - 9
+    assert stages["decoder.0.own.mask"]["values"][0][:3] == [0.0, 0.0, None]  # the second word sees two
+    following = json.loads(regard("look", trained, TEXT, "--table", "next", "--json").out)[1]
+    assert [one["id"] for one in told["next"]] == [one["id"] for one in following["top"]]
+    expected = [one["log_prob"] for one in following["top"]]
+    assert [one["log_prob"] for one in told["next"]] == pytest.approx(expected, abs=1e-4)
+    encoder = json.loads(regard("look", trained, TEXT, "--walk", "0", "--kind", "encoder", "--json").out)
+    assert encoder["next"] == [] and "source.sum" in {stage["name"] for stage in encoder["stages"]}
+    form = regard("look", trained, TEXT, "--table", "form", "--kind", "cross", "--heads", "1").out
+    assert "B = W_Q W_K^T: 32 x 32, rank 16" in form
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

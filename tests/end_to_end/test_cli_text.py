@@ -9,6 +9,7 @@ import pytest
 
 import regard
 import small_text
+from regard.look.trace import load
 from regard.models.tensors import read_tensors
 from small_run import regard as command
 
@@ -148,3 +149,25 @@ def test_a_model_that_remembers_is_trained_resumed_and_asked(learned: Path, tmp_
     found = json.loads(out.out)
     (score,) = regard.load(tmp_path / "run").score([found["prompt"] + found["text"]])
     assert score.log_probs[len("3 and") :][: len(found["log_probs"])] == pytest.approx(found["log_probs"], abs=1e-4)
+
+
+def test_it_is_looked_into(learned: Path, tmp_path: Path):
+    """A trace and a page, a table of next words, the walk of one token, the scores of a head."""
+    done = command(
+        "look", learned, "3 and 4", "--save", tmp_path / "a.trace", "--export", tmp_path / "a.html", "--figure", tmp_path / "a.svg"
+    )
+    assert done.code == 0, done.error
+    trace = load(tmp_path / "a.trace")
+    assert not trace.source and [token.text for token in trace.target[1:]] == list("3 and 4") and len(trace.steps) == 8
+    assert {one.kind for one in trace.maps} == {"dec-self"} and trace.weights("dec-self", 0).shape == (2, 8, 8)
+    told = json.loads(command("look", learned, "3 and 4", "--table", "next", "--json").out)
+    (score,) = regard.load(learned).score(["3 and 4"])
+    assert [one["chosen"]["log_prob"] for one in told[:-1]] == pytest.approx(score.log_probs[:7], abs=1e-5)
+    assert [one["after"] for one in told[1:]] == list("3 and 4") and all(len(one["top"]) == 8 for one in told)
+    assert command("look", learned, "3 and 4", "--table", "next").out.count("\n") == 8
+    walked = command("look", learned, "3 and 4", "--walk", "7", "--layer", "0", "--heads", "1")
+    assert walked.out.startswith("token 7: 4\n") and "what it expects: number, log-probability, probability" in walked.out
+    masked = json.loads(command("look", learned, "3 and 4", "--table", "masked", "--json").out)["values"]
+    assert [[one is None for one in row] for row in masked] == [[column > row for column in range(8)] for row in range(8)]
+    assert "choose scores, bias" in command("look", learned, "3", "--table", "sores").error
+    assert "there is: dec-self" in command("look", learned, "3", "--kind", "cross", "--figure", tmp_path / "b.svg").error

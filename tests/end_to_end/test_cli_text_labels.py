@@ -12,6 +12,7 @@ import regard
 import small_text
 from regard.data.text_batch import labelled_texts
 from regard.loaded.classifier import LoadedClassifier
+from regard.look.trace import load
 from regard.models.build import build
 from regard.models.configs import TextClassifier
 from regard.models.text_classifier import TextLabeller
@@ -92,6 +93,17 @@ def test_lines_in_labels_out(learned: Path, tmp_path: Path):
     assert told[0]["text"] == "5 and 5 make 10" and sum(one["probability"] for one in told[0]["labels"]) == pytest.approx(1, abs=1e-5)
     model = regard.load(learned)
     assert isinstance(model, LoadedClassifier) and model.classify(["9 and 1 make 10"])[0].best == "large"
+
+
+def test_a_text_is_looked_into(learned: Path, tmp_path: Path):
+    done = command("look", learned, "11 and 3 make 14", "--save", tmp_path / "a.trace", "--export", tmp_path / "a.html")
+    assert done.code == 0, done.error
+    trace = load(tmp_path / "a.trace")
+    assert [token.text for token in trace.source] == ["<s>", "11", "and", "3", "make", "14"] and not trace.steps
+    assert trace.answers[0].text == "large" and trace.weights("enc-self", 0).shape == (2, 6, 6)
+    assert command("look", learned, "11 and 3 make 14", "--table", "next").out.split()[0] == "large"
+    scores = command("look", learned, "11 and 3 make 14", "--table", "scores", "--heads", "1").out
+    assert scores.startswith("encoder.0.own.scores, head 1")
 
 
 @pytest.mark.parametrize("pool", ["first", "mean"])

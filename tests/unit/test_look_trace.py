@@ -63,7 +63,7 @@ def test_what_was_not_recorded_is_told():
         (lambda value: value.update(more=1), "more"),
         (lambda value: value["steps"].pop(), "4 steps for 5 target tokens"),
         (lambda value: value["source"].pop(), "does not hold 5 heads of 6 x 6 weights"),
-        (lambda value: value["answers"].clear(), "needs source tokens, target tokens and an answer"),
+        (lambda value: value["answers"].clear(), "needs tokens, of a source or of a target, and an answer"),
         (lambda value: value["maps"].append(value["maps"][0]), "two maps are of the same kind and layer"),
         (lambda value: value["maps"][0].update(weights="!!"), "cannot be unpacked"),
         (lambda value: value["maps"][0].update(heads=[0, 0, 1, 2, 3]), "wrong numbers of layer or heads"),

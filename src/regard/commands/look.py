@@ -1,10 +1,10 @@
-"""`regard look`: one page on which to see a model translate; opened in a browser, written to a file, or drawn as a figure."""
+"""`regard look`: one page on which to see a model at work; opened in a browser, written to a file, drawn as a figure, or told as text."""
 
 from __future__ import annotations
 
 import argparse
 
-from regard.commands.translate import loaded, search_arguments
+from regard.commands.translate import search_arguments
 
 KINDS = {"encoder": "enc-self", "cross": "cross", "decoder": "dec-self"}
 MOST = 64  # sentences on one page
@@ -12,13 +12,19 @@ MOST = 64  # sentences on one page
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", help="a model folder or a run folder; not needed where --trace gives what is shown")
-    parser.add_argument("text", nargs="?", default="-", help="the sentence; - or nothing: standard input, a sentence a line")
+    reads = "a sentence, the path of a picture, or FILE:NODE of a graph; - or nothing: standard input, one a line"
+    parser.add_argument("text", nargs="?", default="-", help=reads)
     parser.add_argument("--export", metavar="FILE.html", help="write the page as one file that needs no server and no network")
     parser.add_argument("--figure", metavar="FILE", help="draw one view as .svg, .pdf or .png, for a slide or a paper")
     parser.add_argument("--save", metavar="FILE.trace", help="write what was seen as a file (docs/traces.md)")
     parser.add_argument("--trace", action="append", default=[], metavar="FILE", help="show such a file; may be repeated")
+    parser.add_argument("--walk", metavar="TOKEN", help="tell every vector of one token, by its place from 0 or its text, layer by layer")
+    tables = "tell a number for each pair of tokens: scores, bias, mask, masked, weights or form (W_Q W_K^T) of one head"
+    parser.add_argument("--table", metavar="NAME", help=tables + "; or next: the words that may follow, or the labels")
+    parser.add_argument("--json", action="store_true", help="what --walk and --table tell as JSON, every number of it")
     parser.add_argument("--layer", type=int, metavar="N", help="record this layer only; a figure shows it")
     parser.add_argument("--heads", default="", metavar="0,3,...", help="record these heads only; a figure shows them")
+    parser.add_argument("--from", dest="looks", metavar="TOKEN", help="of a figure over a picture: who looks, the class or a patch as 3,5")
     parser.add_argument("--kind", choices=list(KINDS), help="record this attention only; a figure shows it")
     parser.add_argument(
         "--mask", action="append", default=[], metavar="PATTERN", help="draw who may see whom, as [model.encoder.own] writes it; repeatable"
@@ -45,6 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
         layers = [arguments.layer]
     if arguments.heads:
         heads = numbers(arguments.heads)
+    if arguments.walk is not None or arguments.table:
+        print(told_inside(arguments, kind=kinds[0] if arguments.kind else None, layers=layers, heads=heads), end="")
+        return 0
     traces, look = [load(path) for path in arguments.trace], None
     if arguments.model:
         look = watching(arguments, kinds=kinds, layers=layers, heads=heads)
@@ -55,7 +64,14 @@ def run(arguments: argparse.Namespace) -> int:
         save(only(traces, "--save"), arguments.save)
         told(arguments.save, "regard look --trace FILE shows it again")
     if arguments.figure:
-        draw(only(traces, "--figure"), arguments.figure, kind=kinds[0] if arguments.kind else None, layer=arguments.layer, heads=heads)
+        draw(
+            only(traces, "--figure"),
+            arguments.figure,
+            kind=kinds[0] if arguments.kind else None,
+            layer=arguments.layer,
+            heads=heads,
+            looks=arguments.looks,
+        )
         told(arguments.figure, "")
     if arguments.export:
         write_page(arguments.export, traces)
@@ -69,10 +85,49 @@ def watching(arguments: argparse.Namespace, *, kinds, layers, heads):
     """The model as a function from a text to what was seen."""
     from functools import partial
 
-    from regard.commands.translate import decoding_of
+    model, decoding = opened(arguments)
+    return partial(model.look, decoding=decoding, kinds=kinds, layers=layers, heads=heads)
 
-    model = loaded(arguments)
-    return partial(model.look, decoding=decoding_of(arguments, model.decoding), kinds=kinds, layers=layers, heads=heads)
+
+def opened(arguments: argparse.Namespace):
+    """The model, of any kind, and how it searches if it translates."""
+    from regard.commands.translate import decoding_of, threaded
+    from regard.loaded import load
+    from regard.loaded.translator import LoadedTranslator
+
+    threaded(arguments.threads)
+    model = load(*arguments.model.split(","), device=arguments.device, precision=arguments.precision)
+    return model, decoding_of(arguments, model.decoding) if isinstance(model, LoadedTranslator) else None
+
+
+def told_inside(arguments: argparse.Namespace, *, kind, layers, heads) -> str:
+    """A walk or a table, as text or as JSON."""
+    import json
+
+    from regard.errors import UsageError
+    from regard.look import telling
+
+    if not arguments.model:
+        raise UsageError("a walk and a table need a model", do='name one: regard look runs/demo "Guten Morgen!" --walk 0')
+    one = texts(arguments.text)
+    if len(one) > 1:
+        raise UsageError(f"--walk and --table take one sentence, not {len(one)}")
+    model, decoding = opened(arguments)
+    head, layer = heads[0] if heads else 0, layers[0] if layers else None
+
+    def told(found, as_text, as_json) -> str:
+        return json.dumps(as_json(found), ensure_ascii=False) + "\n" if arguments.json else as_text(found)
+
+    if arguments.walk is not None:
+        found = model.walk(one[0], arguments.walk, decoding=decoding, kind=kind, layers=layers, heads=heads)
+        return told(found, telling.told_walk, telling.walk_json)
+    if arguments.table == "next":
+        return told(model.look(one[0], decoding=decoding), telling.told_next, telling.next_json)
+    if arguments.table == "form":
+        found = model.form(one[0], decoding=decoding, kind=kind, layer=layer, head=head)
+        return told(found, telling.told_form, telling.form_json)
+    found = model.table(one[0], arguments.table, decoding=decoding, kind=kind, layer=layer, head=head)
+    return told(found, telling.told_table, telling.table_json)
 
 
 def texts(given: str) -> list[str]:
@@ -93,13 +148,17 @@ def texts(given: str) -> list[str]:
     return found
 
 
-def draw(trace, path: str, *, kind, layer, heads) -> None:
+def draw(trace, path: str, *, kind, layer, heads, looks) -> None:
     """One view; what nobody has chosen is the head in which most is to be seen."""
     from regard.look.figure import figure
+    from regard.look.figure_picture import over_picture
     from regard.look.opening import clearest
     from regard.look.printing import write_figure
 
     opening = clearest(trace, kind, layer=layer)
+    if trace.pictures:
+        write_figure(path, over_picture(trace, opening.layer, heads or trace.find(opening.kind, opening.layer).heads, looks=looks))
+        return
     write_figure(path, figure(trace, opening.kind, opening.layer, heads or [opening.head]))
 
 

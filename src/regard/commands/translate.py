@@ -78,16 +78,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 def loaded(arguments: argparse.Namespace):
     """The model or models that were named, where they are wanted."""
+    from regard.loaded import load_translator
+
+    threaded(arguments.threads)
+    return load_translator(*arguments.model.split(","), device=arguments.device, precision=arguments.precision)
+
+
+def threaded(threads: int) -> None:
+    """So many CPU threads, if a number is given."""
     import torch
 
     from regard.errors import UsageError
-    from regard.loaded import load_translator
 
-    if arguments.threads < 0:
-        raise UsageError(f"--threads {arguments.threads} is negative", do="take 0 (all cores) or more")
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
-    return load_translator(*arguments.model.split(","), device=arguments.device, precision=arguments.precision)
+    if threads < 0:
+        raise UsageError(f"--threads {threads} is negative", do="take 0 (all cores) or more")
+    if threads:
+        torch.set_num_threads(threads)
 
 
 def decoding_of(arguments: argparse.Namespace, proposed, *, count: int = 0):

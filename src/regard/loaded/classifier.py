@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from regard.decode.penalties import NoPenalty
 from regard.decode.pointing import answer
 from regard.decode.translate import Decoding
 from regard.errors import UsageError
+from regard.loaded.inside import Inside, Thing
 from regard.models.graph_classifier import NodeLabeller
 from regard.models.image_classifier import ImageLabeller
 from regard.models.pointer_network import Pointer
@@ -31,6 +33,9 @@ from regard.models.saved import Saved
 from regard.models.speech import Listener
 from regard.models.text_classifier import TextLabeller
 from regard.train.device import Machine
+
+if TYPE_CHECKING:
+    from regard.look.reading import Reading
 
 AT_ONCE = 64
 
@@ -47,7 +52,7 @@ class Labels:
         return self.names[0]
 
 
-class LoadedClassifier:
+class LoadedClassifier(Inside):
     """A model that labels pictures, recordings or nodes of graphs, spells what is said, or points at points."""
 
     def __init__(self, saved: Saved, machine: Machine):
@@ -74,6 +79,20 @@ class LoadedClassifier:
         with torch.inference_mode(), self.machine.autocast():
             batch = GraphBatch.of(graph, torch.zeros(0, dtype=torch.long)).to(self.machine.device)
             return _ranked(self.model(batch), self.model.config.labels, top=top)
+
+    def reading(self, thing: Thing, *, decoding: Decoding | None = None) -> Reading:
+        """The text, the picture, or the node FILE:NUMBER."""
+        from regard.look import reading, reading_graph
+
+        match self.model:
+            case TextLabeller():
+                return reading.labelled_text(self.saved, str(thing))
+            case ImageLabeller():
+                return reading.picture(self.saved, thing)
+            case NodeLabeller():
+                return reading_graph.node(self.saved, thing)
+            case _:
+                raise UsageError(f"models of kind {self.config.kind} cannot be looked into yet", where=str(self.saved.folder))
 
     def _some(self, things: Sequence[str | Path | bytes], *, top: int) -> list[Labels]:
         model = self.model

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
 from regard.decode.engine import Search
 from regard.decode.sample import Sample
 from regard.decode.score import PairScore
+from regard.decode.translate import Decoding
 from regard.decode.write import Written, score_texts, write_texts
+from regard.loaded.inside import Inside, Thing
 from regard.models.saved import SavedWriter
 from regard.train.device import Machine
 
+if TYPE_CHECKING:
+    from regard.look.reading import Reading
 
-class LoadedLanguageModel:
+
+class LoadedLanguageModel(Inside):
     """A model that goes on with a text."""
 
     def __init__(self, saved: SavedWriter, machine: Machine):
@@ -48,3 +54,9 @@ class LoadedLanguageModel:
         """The log-probability of each token of these texts and last, if the model knows of ends, of their ending there."""
         with torch.inference_mode(), self.machine.autocast():
             return score_texts(self.model, texts, tokenizer=self.text)
+
+    def reading(self, thing: Thing, *, decoding: Decoding | None = None) -> Reading:
+        """The text, and what is expected after each of its tokens."""
+        from regard.look.reading import running_text
+
+        return running_text(self.saved, str(thing))

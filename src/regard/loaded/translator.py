@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -14,12 +15,15 @@ from regard.decode.step_translator import opener
 from regard.decode.translate import Decoding, Translation
 from regard.decode.translator import translate_texts
 from regard.errors import ModelError, UsageError
-from regard.look.trace import KINDS, Kind, Trace
+from regard.loaded.inside import Inside, Thing
 from regard.models.saved import SavedTranslator
 from regard.train.device import Machine
 
+if TYPE_CHECKING:
+    from regard.look.reading import Reading
 
-class LoadedTranslator:
+
+class LoadedTranslator(Inside):
     """One model, or several of one vocabulary that decide together."""
 
     def __init__(self, saved: Sequence[SavedTranslator], machine: Machine):
@@ -85,22 +89,13 @@ class LoadedTranslator:
         with self._precision():
             return score_pairs(lambda batch: self.model.output(self.model(batch)), pairs, device=self.machine.device)
 
-    def look(
-        self,
-        text: str,
-        *,
-        decoding: Decoding | None = None,
-        kinds: Sequence[Kind] = KINDS,
-        layers: Sequence[int] | None = None,
-        heads: Sequence[int] | None = None,
-    ) -> Trace:
-        """Every map, step and beam of one translation, or the maps of these kinds, layers and heads; shows itself in a notebook."""
-        from regard.look.record import record_translation
+    def reading(self, thing: Thing, *, decoding: Decoding | None = None) -> Reading:
+        """The text and its translation."""
+        from regard.look.reading import translation
 
         if self.saved[1:]:
             raise UsageError("several models cannot be looked into at once", do="name one")
-        decoding = decoding or self.decoding
-        return record_translation(self.saved[0], text, decoding=decoding, machine=self.machine, kinds=kinds, layers=layers, heads=heads)
+        return translation(self.saved[0], str(thing), decoding=decoding or self.decoding)
 
     def _precision(self) -> contextlib.AbstractContextManager:
         stack = contextlib.ExitStack()

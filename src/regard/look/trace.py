@@ -1,8 +1,9 @@
-"""What was seen of one translation, as a value and as a file: tokens, attention maps, the choice of each word, the candidates."""
+"""What was seen of one reading, as a value and as a file: tokens, attention maps, the choice of each word, the answers."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import math
 import zlib
@@ -19,7 +20,8 @@ from regard.models.folder import replace_text
 
 Kind = Literal["enc-self", "cross", "dec-self"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-VERSION = 1
+VERSION = 2
+KNOWN = (1, 2)  # the first had no pictures, and both source and target
 LARGEST_FILE = 1 << 28  # bytes
 MOST_CELLS = 1 << 28  # weights of one map: 8 heads of 4,096 x 4,096 and some
 
@@ -78,8 +80,38 @@ class Map:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """The picture whose patches are the tokens, the last grid[0] * grid[1] of `source`, row by row."""
+
+    size: tuple[int, int]
+    "Height and width, in pixels."
+    grid: tuple[int, int]
+    "Rows and columns of patches."
+    patch: int
+    "Side of a patch, in pixels."
+    pixels: str
+    "Bytes, height x width x channels (1 or 3), zlib-deflated, in base64."
+
+    @staticmethod
+    def of(pixels_CYX: UInt8[np.ndarray, "C Y X"], *, grid: tuple[int, int], patch: int) -> Picture:
+        raw = np.ascontiguousarray(pixels_CYX.transpose(1, 2, 0)).tobytes()
+        size = (pixels_CYX.shape[1], pixels_CYX.shape[2])
+        return Picture(size, grid, patch, base64.b64encode(zlib.compress(raw, 9)).decode("ascii"))
+
+    def unpacked(self) -> UInt8[np.ndarray, "Y X C"]:
+        """The pixels, which must be exactly as many as the size says."""
+        if min(*self.size, *self.grid, self.patch) < 1 or self.size[0] * self.size[1] > MOST_CELLS:
+            raise DataError("the picture has a wrong size or grid")
+        for channels in (1, 3):
+            with contextlib.suppress(DataError):
+                return inflated(self.pixels, (*self.size, channels), name="the picture")
+        raise DataError(f"the picture does not hold {self.size[0]} x {self.size[1]} pixels of 1 or 3 bytes")
+
+
+@dataclass(frozen=True)
 class Trace:
     """A row of a map is who looks, a column what is looked at. Columns of enc-self and cross are `source`; those of dec-self are `target`.
+    A model that only reads, a classifier, has no target and no steps; one that only writes, a language model, has no source.
 
     `target` is what the decoder was given, begin mark first; `steps[i]` is what it wrote after `target[i]`, having looked as row i says.
     """
@@ -93,11 +125,13 @@ class Trace:
     maps: tuple[Map, ...]
     about: dict[str, str]
     "What was looked at, and by what: free words for the reader."
+    pictures: tuple[Picture, ...] = ()
+    "The one whose patches were read, where that is what was read."
 
     def __post_init__(self):
         """What types cannot say: every map is whole, and everything that must fit fits."""
-        if not self.source or not self.target or not self.answers:
-            raise DataError("a trace needs source tokens, target tokens and an answer")
+        if not (self.source or self.target) or not self.answers:
+            raise DataError("a trace needs tokens, of a source or of a target, and an answer")
         if len(self.steps) != len(self.target):
             raise DataError(f"{len(self.steps)} steps for {len(self.target)} target tokens")
         numbers = [choice.log_prob for step in self.steps for choice in (step.chosen, *step.top)]
@@ -108,6 +142,12 @@ class Trace:
             raise DataError("two maps are of the same kind and layer")
         for one in self.maps:
             unpack(one, shape=self.shape(one.kind))
+        if len(self.pictures) > 1:
+            raise DataError("a trace has at most one picture")
+        for picture in self.pictures:
+            picture.unpacked()
+            if picture.grid[0] * picture.grid[1] > len(self.source):
+                raise DataError("the picture has more patches than there are tokens of the source")
 
     def shape(self, kind: Kind) -> tuple[int, int]:
         """Rows and columns of the maps of this kind."""
@@ -163,14 +203,20 @@ def unpack(one: Map, *, shape: tuple[int, int]) -> UInt8[np.ndarray, "H T S"]:
     count = len(one.heads) * shape[0] * shape[1]
     if count > MOST_CELLS:
         raise DataError(f"{name} has {count} weights, more than the {MOST_CELLS} that are read")
+    return inflated(one.weights, (len(one.heads), *shape), name=name)
+
+
+def inflated(packed: str, shape: tuple[int, int, int], *, name: str) -> UInt8[np.ndarray, "H T S"]:
+    """Bytes of exactly this shape; no more than that is ever unpacked."""
+    count = shape[0] * shape[1] * shape[2]
     try:
         inflating = zlib.decompressobj()
-        raw = inflating.decompress(base64.b64decode(one.weights, validate=True), count + 1)
+        raw = inflating.decompress(base64.b64decode(packed, validate=True), count + 1)
     except (ValueError, zlib.error):
         raise DataError(f"{name} cannot be unpacked") from None
     if len(raw) != count or not inflating.eof:
-        raise DataError(f"{name} does not hold {len(one.heads)} heads of {shape[0]} x {shape[1]} weights")
-    return np.frombuffer(raw, np.uint8).reshape(len(one.heads), *shape)
+        raise DataError(f"{name} does not hold {shape[0]} heads of {shape[1]} x {shape[2]} weights")
+    return np.frombuffer(raw, np.uint8).reshape(shape)
 
 
 def as_json(trace: Trace) -> dict:
@@ -199,7 +245,7 @@ def load(path: str | Path) -> Trace:
     if not isinstance(value, dict) or value.pop("format", None) != "regard-trace":
         raise DataError("is not a trace", where=where, do="a trace is made by `regard look MODEL TEXT --save FILE`")
     version = value.pop("version", None)
-    if version is True or version != VERSION:
+    if version is True or version not in KNOWN:
         raise DataError(f"is a trace of version {str(version)[:20]}, not {VERSION}", where=where, do="write it again with this regard")
     try:
         return structure(Trace, value, where=where)

@@ -26,6 +26,7 @@ class Residual(nn.Module):
         self.skip, self.name = skip, name
 
     def forward(self, x: Float[Tensor, "B T D"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T D"]:
+        x = tap(x, f"{self.name}.input")
         if self.placement == "pre":
             return self._join(x, sublayer(narrow(self._normed(x))))
         return self._normed(self._join(x, sublayer(x)))

@@ -16,7 +16,7 @@ function controls() {
   byId("target-text").textContent = visible(trace.answers[0].text);
   byId("about").textContent = trace.about.model ? `· ${visible(trace.about.model)}` : "";
   chooser();
-  segments(byId("views"), Object.keys(VIEWS), (view) => VIEWS[view], (view) => change({ view }));
+  segments(byId("views"), viewsOf(trace), (view) => VIEWS[view], (view) => change({ view }));
   press(byId("views"), (view) => view === state.view);
   segments(byId("kinds"), kindsOf(trace), (kind) => KINDS[kind].name, (kind) => change({ kind, lock: "" }));
   press(byId("kinds"), (kind) => kind === kindShown());

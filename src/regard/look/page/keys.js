@@ -27,7 +27,7 @@ const KEYS = {
   ArrowUp: () => change({ heads: [state.heads.length > 1 ? headsNow()[headsNow().length - 1] : next(headsNow(), state.heads[0], -1)] }),
   0: () => change({ heads: [...headsNow()] }),
   a: () => change({ kind: next(kindsOf(traceNow()), state.kind, 1), lock: "" }),
-  v: () => change({ view: next(Object.keys(VIEWS), state.view, 1) }),
+  v: () => change({ view: next(viewsOf(traceNow()), state.view, 1) }),
   d: () => change({ flip: 1 - state.flip }),
   " ": play,
   Escape: () => change({ lock: "" }),

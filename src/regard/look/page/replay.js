@@ -9,7 +9,8 @@ function replay(stage, scene, own) {
     slider.addEventListener("input", () => pause() || change({ step: Number(slider.value) }));
     const bar = make("div", { class: "player" }, button("◀", { "aria-label": "step back", id: "back" }, move(-1)), button("▶ play", { id: "play", title: "space" }, play), button("▶", { "aria-label": "step on", id: "on" }, move(1)), slider, make("output", { id: "count" }));
     const line = (id, name, tokens) => [make("p", { class: "side" }, name), make("div", { class: "sentence", id, dir: "auto" }, ...tokens.map((token) => tokenElement(token, "span")))];
-    const lines = make("div", { class: "lines" }, ...line("read", "The source, as far as this step looks at it", trace.source), ...line("known", "Written so far, and the word to come", [trace.target[0], ...trace.steps.map((step) => step.chosen.token)]));
+    const read = trace.source.length ? line("read", "The source, as far as this step looks at it", trace.source) : [];
+    const lines = make("div", { class: "lines" }, ...read, ...line("known", "Written so far, and the word to come", [trace.target[0], ...trace.steps.map((step) => step.chosen.token)]));
     const table = make("table", { id: "next" }, make("caption", {}, "The next word"), make("tbody"));
     return [make("div", { class: "replay" }, bar, lines, make("div", { class: "tables" }, table, others(trace)))];
   });
@@ -19,7 +20,7 @@ function replay(stage, scene, own) {
   byId("back").disabled = step === 0;
   byId("on").disabled = step === trace.steps.length - 1;
   byId("play").textContent = playing ? "❚❚ pause" : "▶ play";
-  heat(byId("read"), (place) => scene && [strongest(scene, state.heads, step, place), scene]);
+  if (byId("read")) heat(byId("read"), (place) => scene && [strongest(scene, state.heads, step, place), scene]);
   heat(byId("known"), (place) => own && place <= step && [strongest(own, state.heads, step, place), own]);
   [...byId("known").children].forEach((element, place) => {
     element.classList.toggle("coming", place === step + 1);

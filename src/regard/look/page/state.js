@@ -1,5 +1,6 @@
 // What is being looked at. All of it stands in the address, so that any picture is a link and survives a reload.
 const VIEWS = { picture: "Picture", matrix: "Matrix", replay: "Step by step" };
+const viewsOf = (trace) => Object.keys(VIEWS).filter((view) => view !== "replay" || trace.steps.length);
 const state = { sentence: 0, view: "picture", kind: "cross", layer: 0, heads: [], step: 0, lock: "", flip: 0 };
 
 const traceNow = () => given.traces[state.sentence];
@@ -29,13 +30,13 @@ function change(changes) {
 function settle() {
   const within = (value, list, otherwise) => (list.includes(value) ? value : otherwise);
   state.sentence = within(state.sentence, [...given.traces.keys()], 0);
-  state.view = within(state.view, Object.keys(VIEWS), "picture");
+  state.view = within(state.view, viewsOf(traceNow()), "picture");
   state.kind = within(state.kind, kindsOf(traceNow()), given.openings[state.sentence].kind);
   const layers = layersNow();
   state.layer = within(state.layer, layers, layers[layers.length - 1]);
   state.heads = headsNow().filter((head) => state.heads.includes(head));
   if (!state.heads.length) state.heads = [...headsNow()];
-  state.step = Math.min(Math.max(state.step, 0), traceNow().steps.length - 1);
+  state.step = Math.max(0, Math.min(state.step, traceNow().steps.length - 1));
   state.flip = state.flip ? 1 : 0;
   const locked = lockOf(state.lock);
   const tokens = locked && (locked.side === "row" ? rowsOf : columnsOf)(traceNow(), state.kind);

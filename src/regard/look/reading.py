@@ -1,0 +1,241 @@
+"""One thing as a model reads it: its batch, its tokens as they are shown, where its attention lies, and what the model says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.data.batch import IGNORED, PairBatch
+from regard.data.layouts import Rows, padded
+from regard.data.marks import EOS, FIRST
+from regard.data.picture_batch import PictureBatch
+from regard.data.subwords import SPACE, SubwordVocabulary
+from regard.data.text_batch import labelled_texts
+from regard.data.tokenise import Tokenizer
+from regard.decode.beam import Beam
+from regard.decode.draft import Hypothesis, Job
+from regard.decode.engine import decode
+from regard.decode.step_translator import opener
+from regard.decode.translate import Decoding
+from regard.decode.translator import longest
+from regard.decode.write import longest as most_of
+from regard.decode.write import text_batch
+from regard.errors import UsageError
+from regard.look.trace import Answer, Choice, Kind, NextWord, Picture, Token
+from regard.models.image_classifier import ImageLabeller, PictureEncoder
+from regard.models.saved import Saved, as_translator, as_writer
+from regard.models.text_classifier import TextLabeller
+from regard.models.translator import Translator
+
+DIGITS = 6  # of log-probabilities
+Say = Callable[[Float[Tensor, "*T V"], int], tuple[tuple[NextWord, ...], tuple[Answer, ...]]]
+Shown = Callable[[Tensor], Float[Tensor, "H T S"]]
+"""What passed a tap of scores or weights, as rows and columns of tokens for each head."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """Where a model has one kind of attention: under the taps TRUNK.LAYER.NAME of these layers."""
+
+    trunk: str
+    name: str
+    layers: tuple[int, ...]
+    parts: nn.Module
+    "The trunk itself."
+    embedding: str
+    "The name under which its tokens become vectors."
+    shown: Shown = lambda passed: passed[0]
+    listed: Callable[[Tensor], Float[Tensor, "T D"]] = lambda passed: passed[0] if passed.ndim == 3 else passed
+    "What passed a tap of vectors, one for each token."
+
+    def tap(self, layer: int, stage: str) -> str:
+        return ".".join(part for part in (self.trunk, str(layer), self.name, stage) if part)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What was read; `say` makes steps and answers of the scores of the model's output."""
+
+    text: str
+    model: nn.Module
+    batch: Any
+    source: tuple[Token, ...]
+    target: tuple[Token, ...]
+    slots: Mapping[Kind, Slot]
+    say: Say
+    "Of the log-probabilities, and of how many words are told at each step."
+    about: Mapping[str, str] = field(default_factory=dict)
+    pictures: tuple[Picture, ...] = ()
+    place: int = 0
+    "Where the answer stands among the rows of the output."
+
+    def log_probs(self) -> Float[Tensor, "*T V"]:
+        """One pass of the model, and what it holds probable: at every step, or of the whole."""
+        return self.model.output(self.model(self.batch))[self.place].float().log_softmax(-1)  # type: ignore[operator]
+
+    def slot(self, kind: Kind | None = None) -> tuple[Kind, Slot]:
+        """This kind of attention, or the one that is nearest to the answer."""
+        order: tuple[Kind, ...] = ("dec-self", "enc-self", "cross")
+        for one in (kind,) if kind else order:
+            if one in self.slots and self.slots[one].layers:
+                return one, self.slots[one]
+        raise UsageError("it has no such attention", where=self.about.get("model", "model"), do=self.told())
+
+    def told(self) -> str:
+        """What there is to look at."""
+        there = [kind for kind, slot in self.slots.items() if slot.layers]
+        return f"there is: {', '.join(there)}" if there else "only models with attention maps can be looked into"
+
+    def tokens(self, kind: Kind) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
+        """Who looks, and what is looked at."""
+        return self.source if kind == "enc-self" else self.target, self.target if kind == "dec-self" else self.source
+
+
+def translation(saved: Saved, text: str, *, decoding: Decoding) -> Reading:
+    """A text and its translation, which is searched for first."""
+    translator = as_translator(saved)
+    model, source, target = translator.model, translator.source, translator.target
+    ids, found = _search(model, source.encode(text) if text.strip() else [], decoding)
+    batch = padded(_one(ids), _one(found[0].tokens), np.arange(1)).to(model.device)
+
+    def say(log_probs_TV: Tensor, top: int) -> tuple[tuple[NextWord, ...], tuple[Answer, ...]]:
+        return _steps(log_probs_TV, batch, tokenizer=target, top=top), tuple(_answer(one, target) for one in found)
+
+    cross = "cross0" if model.more_encoders else "cross"
+    return Reading(
+        text=text,
+        model=model,
+        batch=batch,
+        source=shown(batch.source.ids[0].tolist(), source),
+        target=shown(batch.target.ids[0].tolist(), target),
+        slots={
+            "enc-self": Slot("encoder", "own", model.encoder.own_maps, model.encoder, "source"),
+            "cross": Slot("decoder", cross, model.decoder.cross_maps, model.decoder, "target"),
+            "dec-self": Slot("decoder", "own", model.decoder.own_maps, model.decoder, "target"),
+        },
+        say=say,
+        about={"model": saved.folder.name},
+    )
+
+
+def running_text(saved: Saved, text: str) -> Reading:
+    """A text as a language model reads it, and what it expects after each token."""
+    writer = as_writer(saved)
+    model, tokenizer, most = writer.model, writer.text, most_of(writer.model)
+    ids = [model.config.begin, *tokenizer.encode(text)]
+    batch = text_batch([ids[:most] if most else ids], end=0).to(model.device)
+
+    def say(log_probs_TV: Tensor, top: int) -> tuple[tuple[NextWord, ...], tuple[Answer, ...]]:
+        labels = batch.labels[0]
+        written = torch.where(labels == IGNORED, log_probs_TV.argmax(-1), labels)  # behind the end comes what is likeliest
+        steps = _choices(log_probs_TV, written, tokenizer=tokenizer, top=top)
+        total = sum(step.chosen.log_prob for step in steps[:-1])
+        return steps, (Answer(text, round(total, DIGITS), round(total, DIGITS)),)
+
+    slots: dict[Kind, Slot] = {"dec-self": Slot("trunk", "own", model.trunk.own_maps, model.trunk, "text")}
+    tokens = shown(batch.text.ids[0].tolist(), tokenizer)
+    return Reading(text, model, batch, (), tokens, slots, say, {"model": saved.folder.name})
+
+
+def labelled_text(saved: Saved, text: str) -> Reading:
+    """A text as a classifier reads it."""
+    model, tokenizer = saved.model, saved.tokenizers["text"]
+    assert isinstance(model, TextLabeller)
+    ids = tokenizer.encode(text)[: model.config.longest - 1]
+    batch = labelled_texts([ids], torch.zeros(1, dtype=torch.long), [0]).to(model.device)
+    slots: dict[Kind, Slot] = {"enc-self": Slot("encoder", "own", model.encoder.own_maps, model.encoder, "text")}
+    tokens = shown(batch.text.ids[0].tolist(), tokenizer)
+    return Reading(text, model, batch, tokens, (), slots, labels(model.config.labels), {"model": saved.folder.name})
+
+
+def picture(saved: Saved, path: str | Path) -> Reading:
+    """A picture as its patches."""
+    from regard.data.images import read_picture
+
+    model = saved.model
+    assert isinstance(model, ImageLabeller)
+    if not isinstance(model.body, PictureEncoder):
+        raise UsageError("it is made of convolutions, which have no attention", where=str(saved.folder), do="look into one of patches")
+    config, body = model.config, model.body
+    pixels = read_picture(path, channels=config.channels, size=config.size)
+    batch = PictureBatch(pixels[None], torch.zeros(1, dtype=torch.long), (0,)).to(model.device)
+    rows, columns = body.embedding.grid_of(config.size)
+    first = body.embedding.first is not None
+    patches = [Token(f"{row},{column}") for row in range(rows) for column in range(columns)]
+    return Reading(
+        text=str(path),
+        model=model,
+        batch=batch,
+        source=(*([Token("class", special=True)] if first else []), *patches),
+        target=(),
+        slots={"enc-self": Slot("encoder", "own", body.encoder.own_maps, body.encoder, "patches")},
+        say=labels(config.labels),
+        about={"model": saved.folder.name},
+        pictures=(Picture.of(pixels.numpy(), grid=(rows, columns), patch=body.embedding.config.patch),),
+    )
+
+
+def labels(names: Sequence[str]) -> Say:
+    """The labels as answers, likeliest first."""
+
+    def say(log_probs_V: Tensor, top: int) -> tuple[tuple[NextWord, ...], tuple[Answer, ...]]:
+        values, places = log_probs_V.sort(descending=True, stable=True)
+        ranked = zip(places.tolist(), values.tolist())
+        return (), tuple(Answer(str(names[place]), round(value, DIGITS), round(value, DIGITS)) for place, value in ranked)
+
+    return say
+
+
+def shown(ids: Sequence[int], tokenizer: Tokenizer) -> tuple[Token, ...]:
+    return tuple(_token(place, tokenizer) for place in ids)
+
+
+def _search(model: Translator, ids: list[int], decoding: Decoding) -> tuple[list[int], list[Hypothesis]]:
+    """The ids of the source and the hypotheses, best first; a beam shows all that it ended with."""
+    if not ids:
+        raise UsageError("there is no text to look at", do='write one: regard look MODEL "Guten Morgen!"')
+    most = longest(model)
+    ids = ids[: most - 1] if most else ids
+    search = replace(decoding.search, n_best=decoding.search.size) if isinstance(decoding.search, Beam) else decoding.search
+    job = Job((*ids, EOS), decoding.limit(len(ids), model=max(most - 1, 1) if most else 0), decoding.min_length)
+    return ids, decode(opener(model), [job], search=search, constraints=decoding.constraints())[0]
+
+
+def _steps(log_probs_TV: Float[Tensor, "T V"], batch: PairBatch, *, tokenizer: Tokenizer, top: int) -> tuple[NextWord, ...]:
+    return _choices(log_probs_TV, batch.labels[0], tokenizer=tokenizer, top=top)
+
+
+def _choices(log_probs_TV: Tensor, written_T: Tensor, *, tokenizer: Tokenizer, top: int) -> tuple[NextWord, ...]:
+    values_TK, words_TK = (found.tolist() for found in log_probs_TV.topk(min(top, log_probs_TV.shape[1])))
+    own = log_probs_TV.gather(1, written_T[:, None])[:, 0].tolist()
+    return tuple(
+        NextWord(_choice(word, value, tokenizer), tuple(_choice(*pair, tokenizer) for pair in zip(words, values, strict=True)))
+        for word, value, words, values in zip(written_T.tolist(), own, words_TK, values_TK, strict=True)
+    )
+
+
+def _choice(place: int, log_prob: float, tokenizer: Tokenizer) -> Choice:
+    return Choice(_token(place, tokenizer), round(log_prob, DIGITS))
+
+
+def _answer(one: Hypothesis, tokenizer: Tokenizer) -> Answer:
+    return Answer(tokenizer.detokenise(tokenizer.decode(one.tokens)), round(one.score, DIGITS), round(one.log_prob, DIGITS))
+
+
+def _token(place: int, tokenizer: Tokenizer) -> Token:
+    """How an id is shown. A subword without a space before it joins the one to its left."""
+    piece, special = tokenizer.piece(place), place < FIRST
+    if special or not isinstance(tokenizer.vocabulary, SubwordVocabulary) or place >= tokenizer.vocabulary.size:
+        return Token(piece, place, special)
+    return Token(piece.removeprefix(SPACE) or SPACE, place, joins=not piece.startswith(SPACE))
+
+
+def _one(ids: Sequence[int]) -> Rows:
+    return Rows(np.array(ids, np.int64), np.array([len(ids)]))
