@@ -15,6 +15,7 @@ from regard.data.documents import Text
 from regard.data.graph import GraphFile
 from regard.data.images import Arrays, Folder, Idx, ImageCorpus, Table
 from regard.data.labelled import Labelled
+from regard.data.listops import ListOps
 from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
 from regard.data.points import Points
 from regard.data.strings import Strings
@@ -26,7 +27,7 @@ from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS, merge
 from regard.train.configs import Train
 
-AnyCorpus = Corpus | Text | Labelled | ImageCorpus | Recordings | GraphFile | Points
+AnyCorpus = Corpus | Text | Labelled | ListOps | ImageCorpus | Recordings | GraphFile | Points
 EMBEDDED = "embedded"  # as data.root: the corpora inside the package
 
 
@@ -144,7 +145,7 @@ def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
             return [root / corpus.images, root / corpus.labels]
         case Text() | Labelled() | Folder() | Table() | Arrays() | Recordings() | GraphFile():
             return [root / corpus.path]
-        case Points():
+        case Points() | ListOps():
             return []
         case _:
             assert_never(corpus)

@@ -26,7 +26,7 @@ from small_run import regard as command
 RECIPE = """
 [data]
 train = [{ kind = "labelled", path = "train.tsv" }]
-test = [{ kind = "labelled", path = "test.tsv", columns = [2, 1] }]
+test = [{ kind = "labelled", path = "test.tsv", columns = [2, 1], header = true }]
 hold_out = 20
 
 [tokenizer]
@@ -68,7 +68,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("labels")
     test, train = small_text.LINES[::5], [line for place, line in enumerate(small_text.LINES) if place % 5]
     (folder / "train.tsv").write_text("".join(f"{label(line)}\t{line}\n" for line in train))
-    (folder / "test.tsv").write_text("".join(f"{line}\t{label(line)}\n" for line in test))
+    (folder / "test.tsv").write_text("text\tlabel\n" + "".join(f"{line}\t{label(line)}\n" for line in test))
     (folder / "labels.toml").write_text(RECIPE)
     done = command("train", folder / "labels.toml", "--out", folder / "run", "--progress", "plain")
     assert done.code == 0, done.error
@@ -124,7 +124,7 @@ def test_together_as_alone(trunk, pool):
 def test_what_is_wrong_is_one_line(learned: Path, tmp_path: Path):
     recipe = learned.parent / "labels.toml"
     (tmp_path / "train.tsv").write_text("good\ta text\nno tab here\n")
-    (tmp_path / "test.tsv").write_text("a text\tnever seen\n")
+    (tmp_path / "test.tsv").write_text("text\tlabel\na text\tnever seen\n")
     (tmp_path / "other.toml").write_text(RECIPE.replace('"labelled", path = "train.tsv"', '"text", path = "train.tsv"'))
     for given, says in ((recipe, "train.tsv:2"), (tmp_path / "other.toml", "cannot read a corpus of kind text")):
         done = command("train", given, "--data-root", tmp_path, "--out", tmp_path / "run", "--progress", "none")

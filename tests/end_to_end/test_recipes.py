@@ -48,6 +48,8 @@ def shrunk(tables: dict) -> dict[str, object]:
         return SHRUNK | {f"model.trunk.{key}": value for key, value in TRUNKS[model["trunk"]["kind"]].items()} | {"train.sample_every": 2}
     if model.get("kind") == "pointer-network":
         return SHRUNK | {f"model.{side}.width": 16 for side in ("encoder", "decoder")} | {"decoding.search.size": 2}
+    if model.get("kind") == "text-classifier":
+        return SHRUNK | {f"model.encoder.{key}": value for key, value in TRUNKS["transformer"].items()}
     if model.get("kind", "translator") != "translator":
         small = TRUNKS["transformer"] if "encoder" in model["body"] else {}
         held = {"data.hold_out": 5} if tables["data"].get("hold_out") else {}
@@ -101,7 +103,10 @@ def files(tables: dict, folder: Path) -> None:
                     packed(folder / corpus["path"], "\n\n".join(f"{source}:\n{target}" for source, target in small_run.TRAIN))
                 case "recordings":
                     small_sound.archive(folder / corpus["path"], small_sound.digits(9))
-                case "points" | "strings":
+                case "labelled":
+                    lines = [f"{place % 2}\t{source}\n" for place, (source, _) in enumerate(pairs)]
+                    packed(folder / corpus["path"], "".join(["label\tsentence\n"] * corpus["header"] + lines))
+                case "points" | "strings" | "listops":
                     pass  # made, not read
                 case kind:
                     pytest.fail(f"make files of the kind {kind} here")
@@ -109,9 +114,10 @@ def files(tables: dict, folder: Path) -> None:
 
 def with_few_points(name: str, tables: dict, folder: Path) -> str | Path:
     """The recipe; one whose corpora are made as large as it says, as a copy that says less."""
-    if tables["data"]["train"][0]["kind"] not in ("points", "strings"):
+    if tables["data"]["train"][0]["kind"] not in ("points", "strings", "listops"):
         return name
     few = re.sub(r"count = \d+", "count = 12", recipes.find(name).read_text("utf-8"))
+    few = few.replace('"listops", count = 12', '"listops", sizes = [4, 60], count = 200')  # with every label
     (folder / "few.toml").write_text(few, "utf-8")
     return folder / "few.toml"
 

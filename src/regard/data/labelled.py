@@ -1,4 +1,4 @@
-"""Texts with a label each, from files: a line holds both, parted by a tab."""
+"""Texts with a label each: from files, of which a line holds both, parted by a tab, or made."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
+from regard.data.listops import ListOps, expressions
 from regard.data.text import read_lines
 from regard.errors import DataError, UsageError
 
@@ -19,6 +20,8 @@ class Labelled:
     """The file (plain, .gz, .xz or .zst), relative to the data root."""
     columns: tuple[int, int] = (1, 2)
     """Columns of label and text, counted from 1."""
+    header: bool = False
+    """Whether the first line names the columns."""
 
     kind: ClassVar[Literal["labelled"]] = "labelled"
 
@@ -34,12 +37,19 @@ class Texts(NamedTuple):
     labels: tuple[str, ...]
 
 
-def read_labelled(corpora: Sequence[Labelled], *, root: str | Path = ".") -> Texts:
+def read_labelled(corpora: Sequence[Labelled | ListOps], *, root: str | Path = ".") -> Texts:
     """All of these, in order; every line must have both, for a label that is lost would shift what is learned."""
     texts: list[str] = []
     labels: list[str] = []
     for corpus in corpora:
+        if isinstance(corpus, ListOps):
+            for text, label in expressions(corpus):
+                texts.append(text)
+                labels.append(label)
+            continue
         for line in read_lines(Path(root, corpus.path)):
+            if corpus.header and line.number == 1:
+                continue
             cells = line.text.split("\t")
             if line.defect or len(cells) < max(corpus.columns):
                 what = line.defect or "a line is a label, a tab and a text"

@@ -13,6 +13,7 @@ from torch import nn
 
 from regard.data.images import natural
 from regard.data.labelled import Labelled, Texts, read_labelled
+from regard.data.listops import ListOps
 from regard.data.ragged import Ragged
 from regard.data.text_batch import TextBatch, labelled_texts
 from regard.data.tokenise import Tokenizer, train_tokenizer
@@ -62,7 +63,7 @@ def open_texts(run: Run, config: TextClassifier, out: Path, *, ranks: Ranks, war
     no_metrics(run)
     root = root_of(run.data)
     parts = [
-        read_labelled(only(getattr(run.data, part), (Labelled,), part=part, reader="a classifier of texts"), root=root)
+        read_labelled(only(getattr(run.data, part), (Labelled, ListOps), part=part, reader="a classifier of texts"), root=root)
         for part in ("train", "valid", "test")
     ]
     names = tuple(sorted(set(parts[0].labels), key=natural))
