@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from regard.config.extend import extend as extend
     from regard.loaded import Loaded as Loaded
     from regard.loaded import load as load
     from regard.nn.attention import attend as attend
 
-HOMES = {"load": "regard.loaded", "Loaded": "regard.loaded", "attend": "regard.nn.attention"}
+HOMES = {"load": "regard.loaded", "extend": "regard.config.extend", "Loaded": "regard.loaded", "attend": "regard.nn.attention"}
 
 
 def __getattr__(name: str):

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.config.toml import dumps, load
+from regard.config.extend import active, check_passed
+from regard.config.toml import dumps, load, read_toml
 from regard.data.batch import Batch
 from regard.errors import Interrupted, ModelError, UsageError
 from regard.models.build import build
@@ -55,7 +56,16 @@ def read_begun(out: Path) -> Run:
     """The run that a folder holds."""
     if not (out / "run.toml").is_file():
         raise ModelError("is not a run folder (it has no run.toml)", where=str(out), do="give the folder that --out named")
+    check_passed(read_toml(out / "run.toml").get("extensions", {}), where=str(out / "run.toml"))
     return load(Run, out / "run.toml")
+
+
+def with_extensions(run: Run, *, resume: bool, force: bool) -> Run:
+    """The run, with the files of the user's that it is begun with; one that goes on does so with the same."""
+    if resume and (changed := check_passed(run.extensions, where="extensions")) and not force:
+        do = "pass it as it was, or go on all the same with --force"
+        raise UsageError("the file is not what it was when the run began", where=changed[0], do=do)
+    return replace(run, extensions=active())
 
 
 @contextlib.contextmanager
@@ -84,6 +94,7 @@ def train_run(
 ) -> dict[str, Any]:
     """Train as the run says, score the best model on the test pairs, and return the report."""
     started = time.monotonic()
+    run = with_extensions(run, resume=resume, force=force)
     ranks = join(cuda=run.train.device != "cpu" and torch.cuda.is_available())
     chosen = machine(run.train.device, run.train.precision, compile=run.train.compile, local_rank=ranks.local)
     with Signals() as signals, contextlib.ExitStack() as stack:

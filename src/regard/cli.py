@@ -26,12 +26,16 @@ VERBS = {
     "look": "see what each head attends to: one self-contained page",
     "plan": "parameters, FLOPs, memory and time of a recipe or preset, before they are spent",
     "compare": "variants of a recipe with several seeds each, and one table of them",
+    "laws": "which laws of the package a mechanism of your own keeps, and which it breaks",
     "check": "the data doctor: what is wrong in these files, where, in which line",
     "clean": "write these files again without what is wrong in them",
     "average": "average the parameters of several models into one",
     "recipes": "list the recipes, or show one",
     "bench": "measure, by name, what a test should not time",
 }
+
+# Those that read configurations or models, in which kinds of the user's own may stand.
+EXTENDED = ("train", "translate", "generate", "classify", "score", "evaluate", "look", "plan", "compare", "average")
 
 EXIT_CODES = """exit codes: 0 ok, 1 failure, 2 usage, 3 bad data, 4 bad model folder, 5 out of memory,
 75 interrupted and resumable, 130 Ctrl-C, 141 broken pipe"""
@@ -63,6 +67,8 @@ def parser(verb: str = "") -> Parser:
         one = verbs.add_parser(name, help=says, description=says[0].upper() + says[1:] + ".", allow_abbrev=False)
         if name == verb or verb == "*":
             command(name).arguments(one)
+            if name in EXTENDED:
+                one.add_argument("--extend", metavar="FILE", action="append", help="a file of kinds of your own; see docs/extend.md")
     return root
 
 
@@ -113,7 +119,12 @@ def do(arguments: argparse.Namespace, root: Parser) -> int:
     if not arguments.verb:
         root.print_help()
         return 2
-    return command(arguments.verb).run(arguments) or 0
+    if not getattr(arguments, "extend", None):
+        return command(arguments.verb).run(arguments) or 0
+    from regard.config.extend import extended
+
+    with extended(arguments.extend):
+        return command(arguments.verb).run(arguments) or 0
 
 
 def open_streams() -> None:

@@ -78,6 +78,8 @@ class Run:
     "How test sentences are translated, and what the model folder proposes to its users."
     metrics: tuple[MetricName, ...] = ()
     "Scores of the finished model on the test pairs; empty: bleu, chrf and ter (labels and running text have their own)."
+    extensions: dict[str, str] = field(default_factory=dict)
+    "Files of kinds of one's own that were passed (--extend), each with its hash. The program writes this."
 
 
 def read_run(path: Path, *, flags: Mapping[str, str] | None = None, data_root: str = "") -> Run:
@@ -147,5 +149,7 @@ def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
             return [root / corpus.path]
         case Points() | ListOps():
             return []
+        case _ if hasattr(corpus, "files"):  # a kind from outside
+            return list(corpus.files(root))
         case _:
             assert_never(corpus)

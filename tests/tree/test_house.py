@@ -27,7 +27,7 @@ FLOORS = [  # a room may import from its own floor and from those below; `errors
     {"train", "look", "plan"},
     {"loaded", "__init__"},  # `import regard` gives what `loaded` has
     {"serve"},
-    {"run", "tasks", "assemble", "own_files", "bench", "recipes", "compare"},
+    {"run", "tasks", "assemble", "own_files", "bench", "recipes", "compare", "laws"},
     {"cli", "commands", "completion"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -64,7 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
         say(left_out(report["data"], of="pairs" if translator else "examples"))
         for name, found in report["scores"].items():
             say(f"{name} {found['score']:.2f}  ({found['signature']})")
-        use = "generate {}/best" if configured.model.kind == "language-model" else f"{USES[configured.model.kind]} {{}}/best FILE"
+        use = (
+            "generate {}/best" if configured.model.kind == "language-model" else f"{USES.get(configured.model.kind, 'look')} {{}}/best FILE"
+        )
         say(f"{out}/best is the model; try: regard {use.format(out)}")
     return 0
 

@@ -78,7 +78,10 @@ def costs(folder: Path, reports: list[dict[str, Any]]) -> dict[str, float]:
     model = load_config(folder)
     length = min(run.batching.max_length, 128)
     shape = Load(batch=max(1, run.batching.tokens // length), source=length, target=length, packed=run.batching.layout != "padded")
-    planned = plan(model, shape, tokens=fmean(report["target_tokens"] for report in reports), optimiser=run.train.optimiser)
+    try:
+        planned = plan(model, shape, tokens=fmean(report["target_tokens"] for report in reports), optimiser=run.train.optimiser)
+    except UsageError:  # a kind of the user's own, of which no formula knows
+        return {}
     return {"training_flops": planned.training, "memory": planned.memory()["training"]}
 
 

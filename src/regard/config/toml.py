@@ -22,6 +22,7 @@ from regard.errors import RegardError, UsageError
 T = TypeVar("T")
 MANY = 24  # names beyond which a list helps nobody
 Extra = Mapping[str, type]  # kinds brought by the user: added to the unions at run time, forgotten afterwards
+ADDED: dict[str, type] = {}  # those of the files that were passed to this process; extend.py puts them there
 
 WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string", Path: "a path in quotes"}
 
@@ -52,7 +53,7 @@ def structure(cls: type[T], value: object, *, where: str = "", extra: Extra | No
 def structure(cls: Any, value: object, *, where: str = "", extra: Extra | None = None) -> Any: ...
 def structure(cls: Any, value: object, *, where: str = "", extra: Extra | None = None) -> Any:
     """The object that `value` (what TOML gives: dicts, lists, scalars) describes. `where` is the file's name, for errors."""
-    return read(cls, value, Place(where, "", extra or {}))
+    return read(cls, value, Place(where, "", ADDED if extra is None else extra))
 
 
 def load(cls: type[T], path: str | Path, *, extra: Extra | None = None) -> T:
@@ -184,7 +185,10 @@ def _union(choices: tuple[Any, ...], value: object, place: Place, *, usual: str 
     something in the table is a key of it."""
     kinds = {kind: choice for choice in choices if dataclasses.is_dataclass(choice) and (kind := kind_of(choice))}
     if kinds:
-        kinds |= {kind: cls for kind, cls in place.extra.items() if _joins(cls, choices)}
+        brought = {kind: cls for kind, cls in place.extra.items() if joins(cls, choices)}
+        for kind in kinds.keys() & brought.keys():
+            place.fail(f"{place.name} has a kind {kind} of its own", "give yours another name")
+        kinds |= brought
     scalars = [choice for choice in choices if choice in WORDS]
     literals = [choice for choice in choices if get_origin(choice) is Literal]
     if str in scalars and kinds:
@@ -216,10 +220,11 @@ def _union(choices: tuple[Any, ...], value: object, place: Place, *, usual: str 
     place.fail(f"{place.name} must be {' or '.join(forms)}, not {said(value)}")
 
 
-def _joins(cls: type, choices: tuple[Any, ...]) -> bool:
-    """Whether a class of the user's belongs to this union: `extends` names one of its members; who does not say may stand anywhere."""
-    extends = getattr(cls, "extends", None)
-    return extends is None or extends in choices
+def joins(cls: type, choices: tuple[Any, ...]) -> bool:
+    """Whether a class of the user's belongs to this union: it names one of its members as `extends`, or has a base with one in common."""
+    if extends := getattr(cls, "extends", None):
+        return extends in choices
+    return any(set(cls.__mro__[:-1]) & set(choice.__mro__[:-1]) for choice in choices if isinstance(choice, type))
 
 
 def _table(cls: Any, value: object, place: Place) -> Any:

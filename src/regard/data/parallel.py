@@ -148,6 +148,8 @@ def read_rows(corpus: Corpus, *, root: str | Path = ".") -> Iterator[Row]:
             return _rows(paths(corpus, root=root)[0], lambda text: _values(text, corpus.keys))
         case Strings():
             return (Row(number, *pair) for number, pair in enumerate(made(corpus), 1))
+        case _ if hasattr(corpus, "pairs"):  # a kind from outside
+            return (Row(number, *pair) for number, pair in enumerate(corpus.pairs(Path(root)), 1))
         case _:
             assert_never(corpus)
 
@@ -161,6 +163,8 @@ def paths(corpus: Corpus, *, root: str | Path = ".") -> tuple[Path, ...]:
             return (Path(root, corpus.path),)
         case Strings():
             return ()
+        case _ if hasattr(corpus, "pairs"):
+            return tuple(corpus.files(Path(root)))
         case _:
             assert_never(corpus)
 

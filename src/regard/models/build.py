@@ -45,6 +45,8 @@ def build(config: Model) -> nn.Module:
                 return NodeLabeller(config)
             case PointerNetwork():
                 return pointer_network(config)
+            case _ if hasattr(config, "build"):  # a kind from outside
+                return config.build()
             case _:
                 assert_never(config)
     except (ValueError, ArithmeticError, RuntimeError) as error:  # torch's own words for a size of 0 or a dropout of 2
@@ -156,5 +158,7 @@ def trunk(config: TrunkConfig, d_model: int, *, causal: bool, memories: Sequence
                         do=f"set output = {d_model} in the encoder",
                     )
             return TransformerTrunk(config, d_model, causal=causal, memories=len(memories), name=name)
+        case _ if hasattr(config, "build"):  # a kind from outside
+            return config.build(d_model, causal=causal, memories=memories, name=name)
         case _:
             assert_never(config)

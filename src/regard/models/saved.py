@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import tomli_w
 import torch
 from torch import nn
 
+from regard.config.extend import active, check_passed
 from regard.config.toml import read_toml, structure, unstructure
 from regard.data.tokenise import Tokenizer, load_tokenizer
 from regard.errors import ModelError, RegardError, UsageError
@@ -95,7 +97,8 @@ def save_model(
 ) -> None:
     """Write the directory; it appears whole, or stays what it was."""
     tensors = state_of(model)
-    text = tomli_w.dumps({"model": unstructure(config), **tables})
+    made_with = {"extensions": active()} if active() else {}
+    text = tomli_w.dumps({"model": unstructure(config), **tables, **made_with})
     publish(
         folder,
         {"model.toml": [text.encode()], WEIGHTS: written(tensors), "README.md": [readme.encode()], **tokenizer_files(tokenizers)},
@@ -131,6 +134,8 @@ def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> Saved
     except ModelError as error:
         raise ModelError(error.what, where=error.where, do=error.do or "copy the folder again, or export it again from its run") from None
     tables = read_toml(folder / "model.toml")
+    if changed := check_passed(tables.pop("extensions", {}), where=str(folder)):
+        warnings.warn(f"{changed[0]} is not as it was when {folder} was made with it", stacklevel=2)
     try:
         config = structure(Model, tables.pop("model", {}), where=str(folder / "model.toml"))
         model = build(config)

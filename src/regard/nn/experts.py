@@ -222,5 +222,7 @@ def build_feed_forward(config: FeedForward | Experts, d_model: int, *, name: str
             return PositionWise(config, d_model, name=f"{name}.feed_forward")
         case Experts():
             return Routed(config, d_model, name=f"{name}.experts")
+        case _ if hasattr(config, "build"):  # a kind from outside
+            return config.build(d_model, name=f"{name}.feed_forward")
         case _:
             assert_never(config)

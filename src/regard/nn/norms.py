@@ -63,5 +63,7 @@ def build_norm(norm: Norm, d_model: int) -> nn.Module:
             return TokenBatchNorm(d_model, eps=norm.eps)
         case NoNorm():
             return nn.Identity()
+        case _ if hasattr(norm, "build"):  # a kind from outside
+            return norm.build(d_model)
         case _:
             assert_never(norm)

@@ -181,6 +181,8 @@ def build_positions(config: Positions, d_model: int) -> SinusoidTable | LearnedT
             return LearnedTable(config, d_model)
         case NoPositions():
             return None
+        case _ if hasattr(config, "build"):  # a kind from outside
+            return config.build(d_model)
         case _:
             assert_never(config)
 

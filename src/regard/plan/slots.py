@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from regard.errors import UsageError
 from regard.nn.attention.biases import RelativeSinusoid
 from regard.nn.attention.compressed import Compressed
 from regard.nn.attention.longformer import Longformer
@@ -31,6 +32,8 @@ def slot(config: Own, d_model: int, shape: Heads, load: Load, *, name: str, caus
             return compressed(config, d_model, shape, load, name=name, causal=causal, decodes=decodes)
         case TransformerXL():
             return transformer_xl(config, d_model, shape, load, name=name, decodes=decodes)
+        case _ if hasattr(config, "build"):  # a kind from outside
+            raise UsageError(f"no formula says what {config.kind} costs", where=name, do="plan the recipe with another kind in its place")
         case _:
             assert_never(config)
 

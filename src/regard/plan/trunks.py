@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
+from regard.errors import UsageError
 from regard.models.configs import TrunkConfig
 from regard.nn.experts import Experts, NoisyTopK
 from regard.nn.feedforward import FeedForward
@@ -117,6 +118,8 @@ def trunk(
             return recurrent.encoder(config, d_model, load, name=name)
         case Convolutional():
             return convolutional(config, d_model, load, name=name, memories=memories, decodes=decodes)
+        case _ if hasattr(config, "build"):  # a kind from outside
+            raise UsageError(f"no formula says what {config.kind} costs", where=name, do="plan the recipe with another kind in its place")
         case _:
             assert_never(config)
 

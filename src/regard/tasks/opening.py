@@ -47,5 +47,7 @@ def open_task(run: Run, out: Path, *, ranks: Ranks, signals: Signals, warm: Save
             from regard.tasks.graphs import open_graph
 
             return open_graph(run, config)
+        case config if hasattr(config, "open"):  # a kind from outside
+            return config.open(run, out, ranks=ranks, signals=signals, warm=warm)
         case _:
             assert_never(run.model)

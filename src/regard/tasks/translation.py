@@ -185,7 +185,9 @@ def open_translation(
 
 def pairs_only(corpora: Sequence[object], *, part: str) -> list[Corpus]:
     """These corpora, if all of them hold sentence pairs."""
-    return only(corpora, (Lines, Tsv, Jsonl, Strings), part=part, reader="a translator")
+    mine = [corpus for corpus in corpora if not hasattr(corpus, "pairs")]  # a kind from outside says itself what its pairs are
+    only(mine, (Lines, Tsv, Jsonl, Strings), part=part, reader="a translator")
+    return list(corpora)  # type: ignore[arg-type]
 
 
 def _objective(model: nn.Module, loss: CrossEntropy) -> nn.Module:

@@ -31,5 +31,7 @@ def build_attention(
             return CompressedAttention(config, d_model, causal=causal, **shape)
         case TransformerXL():
             return TransformerXLAttention(config, d_model, causal=causal, **shape)
+        case _ if hasattr(config, "build"):  # a kind from outside
+            return config.build(d_model, causal=causal, **shape)
         case _:
             assert_never(config)
