@@ -453,7 +453,7 @@ def test_recipes_are_planned_by_their_own_steps():
 
     planned = 0
     for name, _ in recipes.listed():
-        ended = regard("plan", name, "--json", "--vocabulary", "8000")
+        ended = regard("plan", name, "--json", "--vocabulary", "8000", "--labels", "10")
         if "only models of text can be planned yet" in ended.error:
             assert ended.code == 2 and 'kind = "translator"' not in recipes.find(name).read_text("utf-8")
             continue

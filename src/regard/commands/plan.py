@@ -15,6 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", type=int, default=0, metavar="B", help="rows of a batch")
     parser.add_argument("--rate", type=float, default=0.0, metavar="FLOP/s", help="what the device sustains, such as 3e14")
     parser.add_argument("--vocabulary", type=int, default=0, metavar="V", help="entries, where the tokenizer does not say how many")
+    parser.add_argument("--labels", type=int, default=0, metavar="N", help="how many, of a classifier that learns them from its corpus")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="for which kernels are chosen")
     parser.add_argument("--precision", choices=["auto", "fp32", "bf16"], default="auto")
     parser.add_argument("--json", action="store_true", help="the numbers, as JSON")
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     from regard.plan.report import as_json, page, table_page
     from regard.plan.tables import published
 
-    for name in ("tokens", "length", "batch", "rate", "vocabulary"):
+    for name in ("tokens", "length", "batch", "rate", "vocabulary", "labels"):
         if getattr(arguments, name) < 0:
             raise UsageError(f"{getattr(arguments, name)} is below 0", where=f"--{name}", do="give a number above 0")
     if arguments.table:
@@ -54,7 +55,7 @@ def planned(arguments: argparse.Namespace):
     if configured.model.kind not in PLANNED:
         what = f"it is of kind {configured.model.kind}, and only models of text can be planned yet"
         raise UsageError(what, where=name, do="name the recipe of a translator or a language model")
-    model = with_vocabulary(configured, arguments.vocabulary)
+    model = with_labels(with_vocabulary(configured, arguments.vocabulary), arguments.labels)
     chosen = machine(arguments.device, arguments.precision)
     length = arguments.length or length_of(model)
     tokens, says = arguments.tokens, "as asked"
@@ -127,6 +128,19 @@ def with_vocabulary(configured, given: int):
         what = f"a tokenizer of kind {configured.tokenizer.kind} learns from its corpus how many entries it has"
         raise UsageError(what, where="plan", do="say how many: --vocabulary 8000")
     return replace(model, **dict.fromkeys(open_, size))
+
+
+def with_labels(model, given: int):
+    """The model with so many labels, where it does not name its own."""
+    from dataclasses import replace
+
+    from regard.errors import UsageError
+
+    if getattr(model, "labels", True):
+        return model
+    if not given:
+        raise UsageError("a classifier learns from its corpus which labels there are", where="plan", do="say how many: --labels 10")
+    return replace(model, labels=tuple(map(str, range(given))))
 
 
 def length_of(model) -> int:
