@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def untrue(spans: list[str]) -> Iterator[str]:
             yield span
 
 
-@pytest.mark.parametrize("name", ["tour.md"])
+@pytest.mark.parametrize("name", ["tour.md", "background.md"])
 def test_every_path_and_name_of_a_page_is_there(name: str):
     spans = quoted(DOCS / name)
     assert len([span for span in spans if span.endswith(".py")]) > 20
@@ -139,6 +140,21 @@ def test_every_path_and_name_of_a_page_is_there(name: str):
 def test_a_name_that_is_not_there_is_missed():
     spans = ["cli.py", "nn/nothing.py", "Growing.extend", "Growing.nothing", "Nothing.extend", "choose", "chosen_by_nobody", "regard look"]
     assert list(untrue(spans)) == ["nn/nothing.py", "Growing.nothing", "Nothing.extend", "chosen_by_nobody"]
+
+
+def test_the_facts_agree_with_each_other():
+    """169,248 citations at 64 a day are the days that the page says, and lead back to the conference of December 2017."""
+    text = (DOCS / "background.md").read_text("utf-8")
+    cited, daily, days = (int(found.replace(",", "")) for found in re.search(r"([\d,]+) / (\d+) = ([\d,]+) days", text).groups())
+    assert cited // daily == days == 2644 and "1706.03762" in text and "233,829" in text
+    begun = date(2017, 12, 4)
+    assert begun + timedelta(days) > date(2025, 1, 1) and "December 2017" in text and "12 June 2017" in text
+
+
+def test_every_source_of_the_last_deck_is_named():
+    rows = [line for line in (DOCS / "background.md").read_text("utf-8").splitlines() if line.startswith("| ")]
+    for author in ("Ruder", "Weng", "Rush", "Alammar"):
+        assert any(author in row and len(row.split(" | ")) == 3 for row in rows), author
 
 
 def test_the_checklist_has_every_row_and_says_of_each_whether_it_holds():
