@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regard.data.batch import IGNORED
-from regard.data.plane import doubled_area, hull, length, simple, tours
+from regard.data.plane import doubled_area, hull, hulls, length, simple, tours
 from regard.data.points import PointExamples, Points, read_back, read_points, spelled
 from regard.errors import DataError, UsageError
 from regard.run import files_of
@@ -37,6 +37,15 @@ def test_hulls_turn_left_and_leave_nothing_outside():
         for one, other in zip(corners, np.roll(corners, -1)):
             along, to = points[other] - points[one], np.delete(points, [one, other], 0) - points[one]
             assert (along[0] * to[:, 1] - along[1] * to[:, 0] > 0).all()
+
+
+@pytest.mark.parametrize("grid", [0, 4])
+def test_all_sets_together_as_each_alone(grid):
+    """On a grid there are points twice, and many in a line."""
+    random = np.random.default_rng(2)
+    sets = random.integers(grid, size=(300, 12, 2)).astype(float) if grid else random.random((300, 30, 2))
+    together = hulls(sets)
+    assert [corners.tolist() for corners in together] == [hull(points).tolist() for points in sets]
 
 
 def test_the_tour_of_a_square_goes_around_it():

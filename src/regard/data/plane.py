@@ -17,8 +17,34 @@ def hull(points: Float[Array, "N 2"]) -> Int[Array, "C"]:
     xy = points.tolist()
     order = sorted(range(len(xy)), key=xy.__getitem__)
     corners = [*_chain(xy, order)[:-1], *_chain(xy, order[::-1])[:-1]]
-    first = corners.index(min(corners))
-    return np.array(corners[first:] + corners[:first])
+    return _from_the_first(np.array(corners))
+
+
+def hulls(points: Float[Array, "B N 2"]) -> list[Int[Array, "C"]]:
+    """The hull of each set: all of them turn from corner to corner together (Jarvis 1973); where three points lie on a line, one by one."""
+    count, points = len(points), points.astype(float)
+    rows, first = np.arange(count), points[..., 0].argmin(1)
+    now, heading, round_ = first, np.full(count, -np.pi / 2), np.zeros(count, bool)
+    places, corners, clear = [first], np.ones(count, np.int64), np.ones(count, bool)
+    while not (round_ | ~clear).all():
+        apart = points - points[rows, now][:, None]
+        angles = np.arctan2(apart[..., 1], apart[..., 0])
+        turns = (angles - heading[:, None]) % (2 * np.pi)
+        turns[rows, now] = np.inf
+        then = turns.argmin(1)
+        edge = apart[rows, then]
+        left = edge[:, :1] * apart[..., 1] - edge[:, 1:] * apart[..., 0]
+        left[rows, now] = left[rows, then] = np.inf
+        clear &= round_ | (left > 1e-12).all(1)
+        now, heading, round_ = then, angles[rows, then], round_ | (then == first)
+        corners += ~round_
+        places.append(then)
+    found = np.stack(places, 1)
+    return [_from_the_first(found[row, : corners[row]]) if clear[row] else hull(points[row]) for row in range(count)]
+
+
+def _from_the_first(corners: Int[Array, "C"]) -> Int[Array, "C"]:
+    return np.roll(corners, -corners.argmin())
 
 
 def _chain(xy: list[list[float]], order: list[int]) -> list[int]:

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.plane import hull, tours
+from regard.data.plane import hulls, tours
 from regard.data.point_batch import PointBatch
 from regard.data.text import lines_of, read_lines
 from regard.errors import DataError, UsageError
@@ -77,14 +77,13 @@ class PointExamples:
 
     def solved(self, sets: Sequence[NDArray[np.float32]]) -> list[NDArray[np.int64]]:
         """The answer to each of these sets."""
-        if self.problem == "hull":
-            return [hull(points) for points in sets]
+        solve = hulls if self.problem == "hull" else tours
         sizes = np.array([len(points) for points in sets])
         found: list[NDArray[np.int64]] = [np.zeros(0, np.int64)] * len(sets)
-        for size in np.unique(sizes):  # one table for all sets of a size
+        for size in np.unique(sizes):  # all sets of a size at once
             where = np.flatnonzero(sizes == size).tolist()
-            for place, tour in zip(where, tours(np.stack([sets[place] for place in where])), strict=True):
-                found[place] = tour
+            for place, answer in zip(where, solve(np.stack([sets[place] for place in where])), strict=True):
+                found[place] = answer
         return found
 
     def batch(self, places: NDArray[np.int64]) -> PointBatch:
