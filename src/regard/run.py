@@ -16,6 +16,7 @@ from regard.data.graph import GraphFile
 from regard.data.images import Arrays, Folder, Idx, ImageCorpus, Table
 from regard.data.labelled import Labelled
 from regard.data.listops import ListOps
+from regard.data.music import Music
 from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
 from regard.data.points import Points
 from regard.data.strings import Strings
@@ -27,7 +28,7 @@ from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS, merge
 from regard.train.configs import Train
 
-AnyCorpus = Corpus | Text | Labelled | ListOps | ImageCorpus | Recordings | GraphFile | Points
+AnyCorpus = Corpus | Text | Labelled | ListOps | ImageCorpus | Recordings | GraphFile | Points | Music
 EMBEDDED = "embedded"  # as data.root: the corpora inside the package
 
 
@@ -44,8 +45,8 @@ class Data:
     test: tuple[AnyCorpus, ...] = ()
     "Examples that score the finished model, once."
     hold_out: int = 0
-    """So many pictures, recordings, labelled texts or last documents (of a text that is one document: last tokens) are taken from train to
-    choose the best model, where valid names none."""
+    """So many pictures, recordings, labelled texts, pieces of music or last documents (of a text that is one document: last tokens) are
+    taken from train to choose the best model, where valid names none."""
     filters: Filters = Filters()
     "Which training pairs are left out."
     cache: str = ""
@@ -134,7 +135,7 @@ def check_files(data: Data) -> None:
     for part in ("train", "valid", "test"):
         for corpus in getattr(data, part):
             for path in files_of(corpus, root=root_of(data)):
-                if not (path.is_file() or (isinstance(corpus, Folder | Recordings) and path.is_dir())):
+                if not (path.is_file() or (isinstance(corpus, Folder | Recordings | Music) and path.is_dir())):
                     raise UsageError("there is no such file", where=f"data.{part}: {path}", do="check the path, or give --data-root")
 
 
@@ -145,7 +146,7 @@ def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
             return list(paths(corpus, root=root))
         case Idx():
             return [root / corpus.images, root / corpus.labels]
-        case Text() | Labelled() | Folder() | Table() | Arrays() | Recordings() | GraphFile():
+        case Text() | Labelled() | Folder() | Table() | Arrays() | Recordings() | GraphFile() | Music():
             return [root / corpus.path]
         case Points() | ListOps():
             return []

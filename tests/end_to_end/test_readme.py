@@ -7,11 +7,14 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import small_graph
+import small_music
 import small_run
 import small_sound
+from regard.data.music import midi_of
 
 README = Path(__file__).parents[2] / "README.md"
 NOT_RUN = {  # the beginning of a line -> why it is not run here
@@ -42,7 +45,7 @@ def shrunk(words: list[str]) -> list[str]:
         return [*words, *(f"--{name}={value}" for name, value in (SHORT | body | {"model.d_model": 16, "batching.tokens": 900}).items())]
     if "cora-attention" in words:
         return [*words, *(f"--{name}={value}" for name, value in SHORT.items())]
-    if "tinyshakespeare-cpu" in words:
+    if "tinyshakespeare-cpu" in words or "jsb" in words:
         return [*words, *(f"--{name}={value}" for name, value in (SHORT | SMALL_TEXT).items())]
     if "--resume" in words or "--dry-run" in words:
         return [*words, "--progress", "none"]
@@ -80,6 +83,8 @@ def test_every_command_of_the_page_works_in_its_order(tmp_path: Path, monkeypatc
     small_run.write(tmp_path, "input.txt", [side for pair in pairs for side in pair])
     small_graph.write(tmp_path / "cora.npz")
     small_sound.archive(tmp_path / "recordings.tar.xz", small_sound.digits(9))
+    small_music.write(tmp_path / "Jsb16thSeparated.json", voices=4)
+    (tmp_path / "begun.mid").write_bytes(midi_of(np.array(small_music.pieces(1, voices=4)[0]), steps=4))
     (tmp_path / "one.wav").write_bytes(small_sound.wav(small_sound.tone(300)))
     (tmp_path / "DIR").symlink_to(tmp_path)
     (tmp_path / "small.toml").rename(tmp_path / "mine.toml")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import small_graph
+import small_music
 import small_run
 import small_sound
 from regard import recipes
@@ -106,6 +107,8 @@ def files(tables: dict, folder: Path) -> None:
                 case "labelled":
                     lines = [f"{place % 2}\t{source}\n" for place, (source, _) in enumerate(pairs)]
                     packed(folder / corpus["path"], "".join(["label\tsentence\n"] * corpus["header"] + lines))
+                case "music":
+                    small_music.write(folder / corpus["path"], voices=tables["tokenizer"]["voices"], steps=70)
                 case "points" | "strings" | "listops":
                     pass  # made, not read
                 case kind:
@@ -147,6 +150,8 @@ def scores_of(tables: dict) -> list[str]:
     match tables.get("model", {}).get("kind", "translator"), tables.get("model", {}).get("output"):
         case "translator", _:
             return tables.get("metrics", ["bleu", "chrf", "ter"])
+        case "language-model", _ if tables.get("tokenizer", {}).get("kind") == "pitches":
+            return ["note-nll", "copy-floor"]
         case "language-model", _:
             return ["loss", "perplexity", "word-perplexity", "bits-per-character"]
         case "pointer-network", _:

@@ -4,9 +4,11 @@ import math
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from regard.errors import UsageError
 from regard.nn.attention import ALiBi, Causal, NoBias, Relative, T5Buckets, attend, attention_weights
+from regard.nn.attention.biases import skewed
 from regard.nn.view import Tokens
 
 
@@ -52,12 +54,14 @@ def test_a_t5_table_starts_silent_and_then_speaks_by_bucket_and_head():
     assert torch.allclose(attention_weights(query, key, bias=bias), scores.softmax(-1), atol=1e-6)
 
 
+@pytest.mark.parametrize("sides", ["both", "past"])
 @pytest.mark.parametrize("tables", ["shared", "per-head"])
-def test_relative_scores_and_values_are_the_naive_loops(tables):
+def test_relative_scores_and_values_are_the_naive_loops(tables, sides):
     torch.manual_seed(1)
     H, T, E, reach = 2, 7, 5, 3
     query, key, value = (torch.randn(1, H, T, E, dtype=torch.float64) for _ in range(3))
-    bias = Relative(reach, values=True, tables=tables).build(H, E).double()
+    bias = Relative(reach, values=True, tables=tables, sides=sides).build(H, E).double()
+    assert bias.keys_HRE.shape[1] == (2 * reach + 1 if sides == "both" else reach + 1)
     out, weights = attend(query, key, value, pattern=Causal(), bias=bias), attention_weights(query, key, pattern=Causal(), bias=bias)
     for h in range(H):
         row = h if tables == "per-head" else 0
@@ -81,6 +85,51 @@ def test_one_cached_query_takes_the_rows_of_a_music_transformer_in_natural_order
     by_hand = (query[0, 0, -1] @ (key[0, 0] + bias.keys_HRE[0, reach - S + 1 : reach + 1]).T / math.sqrt(E)).softmax(-1)
     assert torch.allclose(last[0, 0, 0], whole[0, 0, -1])
     assert torch.allclose(last[0, 0, 0], by_hand)
+
+
+def test_skew_of_the_paper():
+    """Its own three columns are the left ones here; what it leaves undefined lies in the future."""
+    three = torch.tensor([[1.0, 2, 3], [4, 5, 6], [7, 8, 9]])
+    found = skewed(torch.cat([three, torch.full((3, 2), math.nan)], 1)[None, None])[0, 0]
+    assert found.isnan().tolist() == [[False, True, True], [False, False, True], [False, False, False]]
+    assert found.nan_to_num(0).tolist() == [[3, 0, 0], [5, 6, 0], [7, 8, 9]]
+
+
+@pytest.mark.parametrize("sides", ["both", "past"])
+@pytest.mark.parametrize("reach", [0, 2, 5, 40])
+def test_skewed_is_gathered_with_the_same_gradients(reach, sides):
+    T = 7
+    bias, query = Relative(reach, sides=sides, tables="per-head").build(2, 3), torch.randn(2, 2, T, 3, requires_grad=True)
+    far = torch.arange(T)[None, :] - torch.arange(T)[:, None]
+    weight, found = torch.randn(2, 2, T, T), []
+    for scores in (bias.in_order(query), bias.scores(query, far[None])):
+        found.append([scores, *torch.autograd.grad((scores * weight).sum(), [query, bias.keys_HRE])])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+class Largest(TorchDispatchMode):
+    """The most numbers that a tensor made meanwhile has."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, tuple | list) else (made,):
+            if isinstance(tensor, torch.Tensor):
+                self.numbers = max(self.numbers, tensor.untyped_storage().nbytes() // tensor.element_size())
+        return made
+
+
+@pytest.mark.parametrize("order", [True, False])
+def test_no_vector_is_written_out_for_each_pair(order):
+    """Shaw's own form would make T x T x E numbers, 16 times as many as T x T here."""
+    T, E = 64, 16
+    bias, query = Relative(T, sides="past").build(1, E), torch.randn(1, 1, T, E, requires_grad=True)
+    far = torch.arange(T)[None, :] - torch.arange(T)[:, None]
+    with Largest() as largest:
+        (bias.in_order(query) if order else bias.scores(query, far[None])).sum().backward()
+    assert largest.numbers <= 2 * T * T < T * T * E
 
 
 def test_a_bias_with_parameters_must_be_built_and_impossible_ones_are_refused():

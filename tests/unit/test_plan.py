@@ -38,9 +38,8 @@ from regard.plan.tables import TABLES, published
 from small_run import regard
 
 some = st.sampled_from
-biases = some(
-    [NoBias(), ALiBi(), T5Buckets(buckets=8, reach=17), Relative(5), Relative(3, values=True, tables="per-head"), RelativeSinusoid(width=3)]
-)
+relative = [Relative(5), Relative(3, values=True, tables="per-head", sides="past"), RelativeSinusoid(width=3)]
+biases = some([NoBias(), ALiBi(), T5Buckets(buckets=8, reach=17), *relative])
 scores = some([Dot(), ScaledDot(), OffsetDot(), Bilinear(), Cosine(), Cosine(learned=True), Gaussian(), NegativeDistance()]) | st.builds(
     Additive, width=some([3, 7]), biased=st.booleans()
 )

@@ -7,7 +7,13 @@ import argparse
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model folder or a run folder")
-    parser.add_argument("--prompt", default="", metavar="TEXT", help="how the text begins; -: each line of standard input begins one")
+    parser.add_argument(
+        "--prompt",
+        default="",
+        metavar="TEXT",
+        help="how the text begins; -: each line of standard input begins one; of music a MIDI file",
+    )
+    parser.add_argument("--midi", default="", metavar="FILE", help="write music as a MIDI file; several pieces are numbered")
     parser.add_argument("--max-length", type=int, default=200, metavar="N", help="tokens that are written at most, without the prompt's")
     parser.add_argument("--count", type=int, default=1, metavar="N", help="so many texts for each prompt")
     parser.add_argument("--beam", type=int, default=0, help="search for the likeliest text with a beam of this width; 1: greedy")
@@ -27,6 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     from functools import partial
     from itertools import islice
 
+    from regard.commands.composing import MidiFiles, grid_of, prompt_of
     from regard.commands.translate import sentences
     from regard.errors import UsageError
     from regard.loaded import load_language_model
@@ -34,7 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.count < 1:
         raise UsageError(f"--count {arguments.count} writes nothing", do="take 1 or more")
     model, search = load_language_model(arguments.model, device=arguments.device, precision=arguments.precision), search_of(arguments)
-    prompts, first = iter(sentences("-") if arguments.prompt == "-" else [arguments.prompt]), 0
+    grid = grid_of(model.text.vocabulary, midi=arguments.midi, where=arguments.model)
+    several = arguments.count > 1 or arguments.prompt == "-"
+    files = MidiFiles(arguments.midi, grid, several=several) if grid is not None and arguments.midi else None
+    prompts, first = iter(sentences("-") if arguments.prompt == "-" else [prompt_of(arguments.prompt, grid)]), 0
     chunk = 1 if arguments.prompt == "-" and sys.stdin.isatty() else 256
     while some := list(islice(prompts, chunk)):
         found = model.generate(
@@ -47,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
         first += len(some)
         for one in (one for each in found for one in each):
-            if arguments.json:
+            if files is not None:
+                print(files.write(one.prompt + one.text), flush=chunk == 1)
+            elif arguments.json:
                 told = {"prompt": one.prompt, "text": one.text, "log_prob": one.log_prob, "ended": one.ended}
                 print(json.dumps(told | {"pieces": one.pieces, "log_probs": one.log_probs}, ensure_ascii=False), flush=chunk == 1)
             else:

@@ -70,7 +70,7 @@ class Side:
         facts = self.tokens
         if len(self.ids) > 1:
             rows = slice(wanted.start, wanted.stop)
-            return Side(self.ids[rows], Tokens(facts.positions[rows], facts.documents[rows], facts.real[rows])), rows
+            return Side(self.ids[rows], replace(facts.each(lambda fact: fact[rows]), upright=facts.upright)), rows
         documents = facts.documents[0]
         places = torch.nonzero((documents >= wanted.start) & (documents < wanted.stop) & facts.real[0]).flatten()
         lengths = torch.bincount(documents[places] - wanted.start, minlength=len(wanted)).cpu()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -111,7 +111,7 @@ def row(ids: NDArray) -> torch.Tensor:
 
 def rectangle_side(ids: NDArray, lengths: NDArray[np.int64]) -> Side:
     real = torch.arange(int(lengths.max())) < torch.from_numpy(lengths)[:, None]
-    return Side(rectangle(ids, lengths, PAD), Tokens.padded(real))
+    return Side(rectangle(ids, lengths, PAD), replace(Tokens.padded(real), upright=True))
 
 
 def rectangle(ids: NDArray, lengths: NDArray[np.int64], filling: int) -> torch.Tensor:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from regard.data.surface import Surface
+from regard.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,4 +86,23 @@ class Byte(Spelling):
     kind: ClassVar[Literal["byte"]] = "byte"
 
 
-TokenizerConfig = Unigram | Bpe | Word | Character | Byte
+@dataclass(frozen=True)
+class Pitches(Spelling):
+    """Music: the pitch of each voice in each step, one token each, from the highest voice to the lowest."""
+
+    voices: int = 4
+    """How many voices a piece has."""
+    steps: int = 4
+    """Steps of a quarter note."""
+    transpose: int = 0
+    """Each piece is drawn anew in each epoch of training, up to so many semitones higher or lower; 0: never."""
+
+    kind: ClassVar[Literal["pitches"]] = "pitches"
+
+    def __post_init__(self):
+        if self.voices < 1 or self.steps < 1 or self.transpose < 0:
+            what = f"{self.voices} voices, {self.steps} steps of a quarter note, {self.transpose} semitones"
+            raise UsageError(what, where="tokenizer", do="take 1 or more, and of semitones 0 or more")
+
+
+TokenizerConfig = Unigram | Bpe | Word | Character | Byte | Pitches

@@ -46,7 +46,7 @@ class TextBatches:
 
         def made() -> Generator[tuple[TextBatch, Cursor], None, None]:
             for epoch, starts, following in turns(self.plan, cursor or Cursor(), rank=self.rank, world=self.world):
-                yield self.batch(starts, shift=self.shift(epoch)), following
+                yield self.drawn(starts, epoch=epoch), following
 
         return prefetch(made, ahead=self.config.ahead) if self.config.ahead else made()
 
@@ -75,9 +75,17 @@ class TextBatches:
         later = np.arange(shift, self.count, self.length)
         return np.concatenate([np.zeros(1, np.int64), later]) if shift else later
 
+    def drawn(self, starts: NDArray[np.int64], *, epoch: int) -> TextBatch:
+        """The rows of an epoch that begin here."""
+        return self.batch(starts, shift=self.shift(epoch))
+
+    def stops(self, starts: NDArray[np.int64], shift: int) -> NDArray[np.int64]:
+        """The ends of the rows that begin here."""
+        return np.minimum(np.where(starts < shift, shift, starts + self.length), self.count)
+
     def batch(self, starts: NDArray[np.int64], *, shift: int = 0) -> TextBatch:
         """The rows that begin here."""
-        stops = np.minimum(np.where(starts < shift, shift, starts + self.length), self.count)
+        stops = self.stops(starts, shift)
         if self.config.within:
             starts, stops = self._parted(starts, stops)
         lengths = stops - starts

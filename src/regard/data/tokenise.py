@@ -14,13 +14,13 @@ from typing import Protocol, assert_never
 
 from regard.data.marks import BOS, EOS, FIRST, MARKS, PAD, UNK
 from regard.data.parallel import Corpus, Filters, paths, read_pairs
-from regard.data.spelling import Bpe, Byte, Character, TokenizerConfig, Unigram, Word
+from regard.data.spelling import Bpe, Byte, Character, Pitches, TokenizerConfig, Unigram, Word
 from regard.data.subwords import SubwordVocabulary
 from regard.data.surface import Surface, prepare, restore
-from regard.data.words import ByteVocabulary, CharacterVocabulary, WordVocabulary
+from regard.data.words import ByteVocabulary, CharacterVocabulary, PitchVocabulary, WordVocabulary
 from regard.errors import DataError, ModelError, UsageError
 
-__all__ = ["BOS", "EOS", "FIRST", "PAD", "UNK", "Bpe", "Byte", "Character", "Tokenizer", "TokenizerConfig", "Unigram", "Word"]
+__all__ = ["BOS", "EOS", "FIRST", "PAD", "UNK", "Bpe", "Byte", "Character", "Pitches", "Tokenizer", "TokenizerConfig", "Unigram", "Word"]
 
 
 class Vocabulary(Protocol):
@@ -130,6 +130,8 @@ class Tokenizer:
         match self.vocabulary:
             case SubwordVocabulary(algorithm=algorithm, model=model):
                 facts |= {"kind": algorithm}
+            case PitchVocabulary(voices=voices, steps=steps):
+                facts |= {"kind": "pitches", "voices": voices, "steps": steps}
             case WordVocabulary(words=words):
                 facts |= {"kind": "word", "words": words}
             case CharacterVocabulary(characters=characters, bytes_too=bytes_too):
@@ -161,6 +163,8 @@ def load_tokenizer(folder: str | Path, name: str) -> Tokenizer:
                 vocabulary = CharacterVocabulary(facts["characters"], bytes_too=facts["byte_fallback"])
             case "byte":
                 vocabulary = ByteVocabulary()
+            case "pitches":
+                vocabulary = PitchVocabulary(voices=facts["voices"], steps=facts["steps"])
             case other:
                 raise ModelError(f"unknown kind of tokenizer {other!r}", where=str(path), do="it may be of a newer version")
         surface = Surface(**facts["surface"])
@@ -216,7 +220,7 @@ def sample_pairs(
 
 
 def _vocabulary(config: TokenizerConfig, stretches: Sequence[str], *, tags: Sequence[str]) -> Vocabulary:
-    if not stretches and not isinstance(config, Byte):
+    if not stretches and not isinstance(config, Byte | Pitches):
         raise DataError("there is no text to train a tokenizer on", do="look at the filters, or run `regard check` on the files")
     match config:
         case Unigram(size=size, coverage=coverage, byte_fallback=fallback) | Bpe(size=size, coverage=coverage, byte_fallback=fallback):
@@ -229,6 +233,8 @@ def _vocabulary(config: TokenizerConfig, stretches: Sequence[str], *, tags: Sequ
             return CharacterVocabulary.train(stretches, coverage=coverage, bytes_too=fallback)
         case Byte():
             return ByteVocabulary()
+        case Pitches(voices=voices, steps=steps):
+            return PitchVocabulary(voices=voices, steps=steps)
         case _:
             assert_never(config)
 

@@ -1,4 +1,4 @@
-"""Vocabularies that need no training beyond counting: words, characters, bytes."""
+"""Vocabularies that need no training beyond counting: words, characters, bytes, pitches."""
 
 from __future__ import annotations
 
@@ -96,6 +96,14 @@ class ByteVocabulary:
 
     def piece(self, place: int) -> str:
         return byte_piece(place - FIRST) if place >= FIRST else "<unk>"
+
+
+class PitchVocabulary(WordVocabulary):
+    """A rest and the 128 pitches of MIDI, as words; and on which grid they stand."""
+
+    def __init__(self, *, voices: int, steps: int):
+        super().__init__(["-", *map(str, range(128))])
+        self.voices, self.steps = voices, steps
 
 
 def byte_piece(byte: int) -> str:

@@ -48,13 +48,18 @@ def publish(folder: Path, files: Mapping[str, Pieces], *, facts: Mapping[str, An
 
 
 def replace_text(path: Path, text: str) -> None:
+    """Replace a small text file as `replace_bytes` does."""
+    replace_bytes(path, text.encode())
+
+
+def replace_bytes(path: Path, data: bytes) -> None:
     """Replace a small file in one instant; its mode stays what it was, or follows the umask. A pipe or device is written to as it is."""
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(data)
         return
     draft = path.with_name(f"{path.name}.tmp-{os.getpid()}")
     try:
-        _write(draft, [text.encode()])
+        _write(draft, [data])
         if path.exists():
             os.chmod(draft, path.stat().st_mode & 0o7777)
         os.rename(draft, path)

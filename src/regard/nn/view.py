@@ -59,12 +59,13 @@ class Tokens:
     real: Bool[Tensor, "B T"]
     spans: Spans | None = None
     lengths: Int[Tensor, "B T"] | None = None  # of each token's document, where somebody worked them out; `measured` does
+    upright: bool = False  # the promise that every real token stands in its row at the place that is its position
 
     @staticmethod
     def plain(batch: int, length: int, *, device: torch.device | str = "cpu") -> Tokens:
         """Rows of equal length, all real, one document each."""
         positions = torch.arange(length, device=device).expand(batch, length)
-        return Tokens(positions, torch.zeros_like(positions), torch.ones_like(positions, dtype=torch.bool))
+        return Tokens(positions, torch.zeros_like(positions), torch.ones_like(positions, dtype=torch.bool), upright=True)
 
     @staticmethod
     def padded(real: Bool[Tensor, "B T"]) -> Tokens:
@@ -153,6 +154,6 @@ def _register(facts: type, static: tuple[str, ...]) -> None:
 
 
 _register(Spans, ("longest",))
-_register(Tokens, ())
+_register(Tokens, ("upright",))
 _register(Memory, ())
 _register(View, ())

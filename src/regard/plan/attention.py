@@ -66,7 +66,7 @@ def bias_parameters(bias: Any, shape: Heads) -> int:
             return bias.buckets * shape.heads
         case Relative():
             tables = (shape.heads if bias.tables == "per-head" else 1) * (2 if bias.values else 1)
-            return tables * (2 * bias.reach + 1) * shape.width
+            return tables * distances(bias, 0) * shape.width
         case RelativeSinusoid():
             across = shape.heads * shape.width
             return ((bias.width or across) + 1) * across
@@ -138,7 +138,7 @@ def distances(bias: Any, keys: int) -> int:
     """How many vectors of distances each query meets."""
     match bias:
         case Relative():
-            return 2 * bias.reach + 1
+            return bias.ends[1] - bias.ends[0] + 1
         case RelativeSinusoid():
             return 2 * bias.clamp + 1 if bias.clamp else keys
         case _:

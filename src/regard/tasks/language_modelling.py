@@ -68,8 +68,12 @@ class LanguageModelling:
         return worth_trying(len(self.train))
 
     def batches(self, batching: Batching, *, rank: int = 0, world: int = 1) -> TextBatches:
+        return self.read(self.train, batching, seed=self.run.train.seed, rank=rank, world=world)
+
+    def read(self, cache: TextCache, batching: Batching, *, seed: int = 1, rank: int = 0, world: int = 1) -> TextBatches:
+        """The batches of some of the text."""
         kind = SegmentBatches if self.config.recalls else TextBatches
-        return kind(self.train, batching, seed=self.run.train.seed, rank=rank, world=world)
+        return kind(cache, batching, seed=seed, rank=rank, world=world)
 
     def objective(self, model: nn.Module) -> nn.Module:
         return self._objective(model, self.run.train.loss)
@@ -114,15 +118,14 @@ class LanguageModelling:
         say(f"reading the {len(self.test):,} tokens of the test")
         with torch.no_grad():
             total, tokens = self._loss(model, self.test, machine, batching, check)
-        row = TextBatches(self.test, batching).length
+        row = self.read(self.test, batching).length
         scores = running_text(total, tokens=tokens, words=self.test.words, characters=self.test.characters, row=row)
         return {score.name: score.json() for score in scores}
 
     def _loss(self, model: nn.Module, cache: TextCache, machine: Machine, batching: Batching, check: Check) -> tuple[float, int]:
         """Of every token once; those that begin a row are said with little before them."""
         objective, total, tokens = self._objective(model, CrossEntropy(smoothing=0.0)), 0.0, 0
-        kind = SegmentBatches if self.config.recalls else TextBatches
-        for batch in kind(cache, batching).once():
+        for batch in self.read(cache, batching).once():
             check()
             with machine.autocast():
                 total += float(objective(batch.to(machine.device)))

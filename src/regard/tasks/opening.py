@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import assert_never
 
+from regard.data.spelling import Pitches
 from regard.models.configs import EncoderDecoder, LanguageModel, PointerNetwork, TextClassifier
 from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
@@ -23,6 +24,10 @@ def open_task(run: Run, out: Path, *, ranks: Ranks, signals: Signals, warm: Save
             from regard.tasks.translation import open_translation
 
             return open_translation(run, config, out, ranks=ranks, signals=signals, warm=warm)
+        case LanguageModel() as config if isinstance(run.tokenizer, Pitches):
+            from regard.tasks.music import open_music
+
+            return open_music(run, config, out, ranks=ranks, warm=warm)
         case LanguageModel() as config:
             from regard.tasks.language_modelling import open_language_modelling
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -105,10 +106,17 @@ class Relative:
     """Add a learned vector for each distance to the values too."""
     tables: Literal["shared", "per-head"] = "shared"
     """One table for all heads of a layer, or one each."""
+    sides: Literal["both", "past"] = "both"
+    """Vectors for past and future, or for the past alone (all of the future then counts as distance 0)."""
 
     def __post_init__(self):
         if self.reach < 0:
             raise UsageError(f"reach is {self.reach}", where="relative", do="give a reach of 0 or more")
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the largest distance that has a vector."""
+        return -self.reach, self.reach if self.sides == "both" else 0
 
     @property
     def asks(self) -> Asks:
@@ -176,7 +184,8 @@ class RelativeBias(nn.Module):
         super().__init__()
         self.config = config
         self.asks: Asks = config.asks
-        shape = (heads if config.tables == "per-head" else 1, 2 * config.reach + 1, d_head)
+        least, most = config.ends
+        shape = (heads if config.tables == "per-head" else 1, most - least + 1, d_head)
         self.keys_HRE = nn.Parameter(torch.empty(shape))
         self.values_HRE = nn.Parameter(torch.empty(shape)) if config.values else None
         self.reset_parameters()
@@ -186,9 +195,17 @@ class RelativeBias(nn.Module):
             nn.init.normal_(table, std=table.shape[-1] ** -0.5)
 
     def scores(self, query: Float[Tensor, "B H T E"], distance: Int[Tensor, "#B T S"]) -> Float[Tensor, "B H T S"]:
-        # T x (2 reach + 1) products, spread over the keys: never T x S x E numbers.
-        by_distance_BHTR = query @ self.keys_HRE.to(query.dtype).mT * query.shape[-1] ** -0.5
-        return by_distance_BHTR.gather(-1, self._rows(distance).expand(*query.shape[:3], -1))
+        # T products for each vector, spread over the keys: never T x S x E numbers.
+        return self._by_distance(query).gather(-1, self._rows(distance).expand(*query.shape[:3], -1))
+
+    def in_order(self, query: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
+        """The same for T x T pairs whose positions count up: skewed, so that the vectors' gradient needs no sum in places drawn by lot."""
+        length, (least, most) = query.shape[2], self.config.ends
+        distances = torch.arange(1 - length, length, device=query.device).clamp(least, most) - least
+        return skewed(self._by_distance(query).index_select(-1, distances))
+
+    def _by_distance(self, query: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T R"]:
+        return query @ self.keys_HRE.to(query.dtype).mT * query.shape[-1] ** -0.5
 
     def values(self, weights: Float[Tensor, "B H T S"], distance: Int[Tensor, "#B T S"]) -> Float[Tensor, "B H T E"]:
         """What the values' vectors add to the output: the weights summed by distance, times the table."""
@@ -198,8 +215,15 @@ class RelativeBias(nn.Module):
         return by_distance_BHTR @ self.values_HRE.to(weights.dtype)
 
     def _rows(self, distance: Tensor) -> Tensor:
-        reach = self.config.reach
-        return (distance.clamp(-reach, reach) + reach)[:, None]
+        least, most = self.config.ends
+        return (distance.clamp(least, most) - least)[:, None]
+
+
+def skewed(by_distance_BHTR: Float[Tensor, "B H T 2*T-1"]) -> Float[Tensor, "B H T T"]:
+    """From columns of distances 1 - T ... T - 1 to columns of keys: row i begins i places further left (Huang 2018), by views alone."""
+    length = by_distance_BHTR.shape[2]
+    flat = F.pad(by_distance_BHTR, (0, 1)).flatten(-2)[..., length - 1 : length - 1 + length * (2 * length - 1)]
+    return flat.unflatten(-1, (length, 2 * length - 1))[..., :length]
 
 
 class RelativeSinusoidBias(nn.Module):

@@ -20,7 +20,7 @@ def weigh(query, key, *, sight: Sight, score, bias, normalise, see: Stages = UNS
         query_BHTE, key_BHSE = query.to(wide), shared(key, heads=query.shape[1]).to(wide)
         scores_BHTS = see("scores", score.pairwise(query_BHTE, key_BHSE))
         if bias.asks != "nothing":
-            scores_BHTS = scores_BHTS + see("bias", bias.scores(query_BHTE, sight.distance()))
+            scores_BHTS = scores_BHTS + see("bias", sight.biased(bias, query_BHTE))
         allowed_BHTS = sight.allowed()
         if see.watched("mask", "masked"):
             scores_BHTS = see("masked", scores_BHTS + see("mask", sight.additive(wide)))

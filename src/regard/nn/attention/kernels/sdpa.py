@@ -56,5 +56,5 @@ def _mask(query, *, sight: Sight, bias) -> Tensor | None:
     if bias.asks == "nothing":
         return None if sight.pattern.band == EVERYWHERE and sight.free else sight.additive(query.dtype)
     if hasattr(bias, "parameters"):
-        return sight.forbid(bias.scores(query, sight.distance()))
+        return sight.forbid(sight.biased(bias, query))
     return sight.remember(f"{bias} {query.dtype}", lambda: sight.forbid(bias.scores(query, sight.distance())))
