@@ -1,4 +1,4 @@
-"""BigBird's attention against Hugging Face's, with the same weights and the same drawn blocks: theirs has to take ours, for in evaluation it draws none."""
+"""BigBird's attention against Hugging Face's: the same weights, and our drawn blocks in both, for in evaluation theirs draws none."""
 
 import pytest
 import torch
