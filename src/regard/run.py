@@ -20,6 +20,7 @@ from regard.data.music import Music
 from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
 from regard.data.points import Points
 from regard.data.strings import Strings
+from regard.data.tagged import Tagged
 from regard.data.tokenise import TokenizerConfig, Unigram
 from regard.decode.translate import Decoding
 from regard.errors import UsageError
@@ -28,7 +29,7 @@ from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS, merge
 from regard.train.configs import Train
 
-AnyCorpus = Corpus | Text | Labelled | ListOps | ImageCorpus | Recordings | GraphFile | Points | Music
+AnyCorpus = Corpus | Text | Labelled | ListOps | Tagged | ImageCorpus | Recordings | GraphFile | Points | Music
 EMBEDDED = "embedded"  # as data.root: the corpora inside the package
 
 
@@ -146,7 +147,7 @@ def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
             return list(paths(corpus, root=root))
         case Idx():
             return [root / corpus.images, root / corpus.labels]
-        case Text() | Labelled() | Folder() | Table() | Arrays() | Recordings() | GraphFile() | Music():
+        case Text() | Labelled() | Tagged() | Folder() | Table() | Arrays() | Recordings() | GraphFile() | Music():
             return [root / corpus.path]
         case Points() | ListOps():
             return []

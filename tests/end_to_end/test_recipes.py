@@ -47,6 +47,9 @@ def shrunk(tables: dict) -> dict[str, object]:
         return {key: value for key, value in SHRUNK.items() if key != "model.d_model"}
     if model.get("kind") == "language-model":
         return SHRUNK | {f"model.trunk.{key}": value for key, value in TRUNKS[model["trunk"]["kind"]].items()} | {"train.sample_every": 2}
+    if model.get("kind") in ("masked-language-model", "tagger"):
+        pieces = {"tokenizer.size": 330, "train.sample_every": 2}
+        return SHRUNK | pieces | {f"model.encoder.{key}": value for key, value in TRUNKS["transformer"].items()}
     if model.get("kind") == "pointer-network":
         return SHRUNK | {f"model.{side}.width": 16 for side in ("encoder", "decoder")} | {"decoding.search.size": 2}
     if model.get("kind") == "text-classifier":
@@ -102,6 +105,10 @@ def files(tables: dict, folder: Path) -> None:
                     small_graph.write(folder / corpus["path"])
                 case "text":
                     packed(folder / corpus["path"], "\n\n".join(f"{source}:\n{target}" for source, target in small_run.TRAIN))
+                case "tagged":
+                    words = (word for pair in small_run.TRAIN for word in (*pair[0].split(), ""))
+                    lines = (f"{word}\t{'B-person' if word[0].isupper() else 'O'}\n" if word else "\n" for word in words)
+                    packed(folder / corpus["path"], "".join(lines))
                 case "recordings":
                     small_sound.archive(folder / corpus["path"], small_sound.digits(9))
                 case "labelled":
@@ -140,7 +147,10 @@ def test_each_recipe(name: str, tmp_path: Path):
     if "bleu" in report["scores"]:
         out = regard("translate", tmp_path / "run", "--beam", "1", stdin="Der Hund sieht Brot.\n\nEin Wort\n")
         assert out.code == 0 and out.out.count("\n") == 3 and out.out.split("\n")[1] == ""
-    if "perplexity" in report["scores"]:
+    if tables["model"].get("kind") == "masked-language-model":
+        out = regard("generate", tmp_path / "run", "--prompt", "Der <mask> sieht Brot.")
+        assert out.code == 0 and out.out.count("\n") == 1 and "<mask>" not in out.out
+    elif "perplexity" in report["scores"]:
         out = regard("generate", tmp_path / "run", "--prompt", "Der Hund:", "--max-length", "300", "--temperature", "0.8")
         assert out.code == 0 and out.out.startswith("Der Hund:") and len(out.out) > 300
 
@@ -148,6 +158,10 @@ def test_each_recipe(name: str, tmp_path: Path):
 def scores_of(tables: dict) -> list[str]:
     """What the report of this recipe has."""
     match tables.get("model", {}).get("kind", "translator"), tables.get("model", {}).get("output"):
+        case "masked-language-model", _:
+            return ["loss", "perplexity", "accuracy"]
+        case "tagger", _:
+            return ["accuracy", "f1"]
         case "translator", _:
             return tables.get("metrics", ["bleu", "chrf", "ter"])
         case "language-model", _ if tables.get("tokenizer", {}).get("kind") == "pitches":

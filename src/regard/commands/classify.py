@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from regard.loaded.classifier import Labels, LoadedClassifier
+    from regard.loaded.reader import LoadedReader
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +27,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     from regard.errors import UsageError
     from regard.loaded import load_classifier
+    from regard.loaded.reader import LoadedReader
 
     if arguments.top < 1:
         raise UsageError(f"--top {arguments.top} shows nothing", do="take 1 or more")
     model = load_classifier(arguments.model, device=arguments.device, precision=arguments.precision)
+    if isinstance(model, LoadedReader):
+        return tag(model, arguments)
     lines = model.config.kind == "text-classifier"  # texts lie in files by lines, other things are files
     files = chain.from_iterable(named() if not lines and file == "-" else [file] for file in arguments.files)
     for name, labels in answers(model, files, top=arguments.top):
@@ -38,6 +42,24 @@ def run(arguments: argparse.Namespace) -> int:
             print(json.dumps({"text" if lines else "file": name, "labels": found}, ensure_ascii=False))
         else:
             print("\t".join([name, *(f"{label} {share:.4f}" for label, share in zip(labels.names, labels.probabilities))]))
+    return 0
+
+
+def tag(model: LoadedReader, arguments: argparse.Namespace) -> int:
+    """Texts by lines; of each word its label."""
+    import json
+    from itertools import islice
+
+    from regard.commands.translate import sentences
+
+    lines = (line for file in arguments.files for line in sentences(file))
+    while some := list(islice(lines, 64)):
+        for text, words in zip(some, model.tag(some), strict=True):
+            if arguments.json:
+                told = [{"word": one.word, "label": one.label, "probability": round(one.probability, 6)} for one in words]
+                print(json.dumps({"text": text, "words": told}, ensure_ascii=False))
+            else:
+                print(" ".join(f"{one.word}/{one.label}" for one in words))
     return 0
 
 

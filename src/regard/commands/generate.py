@@ -1,8 +1,12 @@
-"""`regard generate`: a language model goes on with what it is given."""
+"""`regard generate`: a language model goes on with what it is given, or fills in what is hidden in it."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from regard.loaded.reader import LoadedReader
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -11,7 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--prompt",
         default="",
         metavar="TEXT",
-        help="how the text begins; -: each line of standard input begins one; of music a MIDI file",
+        help="how the text begins, or a text with <mask> in it; -: each line of standard input is one; of music a MIDI file",
     )
     parser.add_argument("--midi", default="", metavar="FILE", help="write music as a MIDI file; several pieces are numbered")
     parser.add_argument("--max-length", type=int, default=200, metavar="N", help="tokens that are written at most, without the prompt's")
@@ -37,10 +41,13 @@ def run(arguments: argparse.Namespace) -> int:
     from regard.commands.translate import sentences
     from regard.errors import UsageError
     from regard.loaded import load_language_model
+    from regard.loaded.reader import LoadedReader
 
     if arguments.count < 1:
         raise UsageError(f"--count {arguments.count} writes nothing", do="take 1 or more")
     model, search = load_language_model(arguments.model, device=arguments.device, precision=arguments.precision), search_of(arguments)
+    if isinstance(model, LoadedReader):
+        return fill(model, arguments)
     grid = grid_of(model.text.vocabulary, midi=arguments.midi, where=arguments.model)
     several = arguments.count > 1 or arguments.prompt == "-"
     files = MidiFiles(arguments.midi, grid, several=several) if grid is not None and arguments.midi else None
@@ -64,6 +71,26 @@ def run(arguments: argparse.Namespace) -> int:
                 print(json.dumps(told | {"pieces": one.pieces, "log_probs": one.log_probs}, ensure_ascii=False), flush=chunk == 1)
             else:
                 print(one.prompt + one.text, flush=chunk == 1)
+    return 0
+
+
+def fill(model: LoadedReader, arguments: argparse.Namespace) -> int:
+    """Masked words: the likeliest text, or with --count for each mask so many words and their probabilities."""
+    import json
+    from math import exp
+
+    from regard.commands.translate import sentences
+
+    for prompt in sentences("-") if arguments.prompt == "-" else [arguments.prompt]:
+        (found,) = model.fill([prompt], top=max(arguments.count, 5 if arguments.json else 1))
+        if arguments.json:
+            masks = [[{"piece": piece, "log_prob": log_prob} for piece, log_prob in words] for words in found.choices]
+            print(json.dumps({"prompt": found.prompt, "text": found.text, "masks": masks}, ensure_ascii=False))
+        elif arguments.count == 1:
+            print(found.text)
+        else:
+            for words in found.choices:
+                print("  ".join(f"{piece} {exp(log_prob):.4f}" for piece, log_prob in words))
     return 0
 
 

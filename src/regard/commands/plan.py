@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-PLANNED = ("translator", "language-model", "text-classifier")
+PLANNED = ("translator", "language-model", "masked-language-model", "tagger", "text-classifier")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -64,9 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
         say(left_out(report["data"], of="pairs" if translator else "examples"))
         for name, found in report["scores"].items():
             say(f"{name} {found['score']:.2f}  ({found['signature']})")
-        use = (
-            "generate {}/best" if configured.model.kind == "language-model" else f"{USES.get(configured.model.kind, 'look')} {{}}/best FILE"
-        )
+        asks = {"language-model": "", "masked-language-model": " --prompt 'A <mask> TEXT'"}.get(configured.model.kind, " FILE")
+        use = f"{USES.get(configured.model.kind, 'look')} {{}}/best{asks}"
         say(f"{out}/best is the model; try: regard {use.format(out)}")
     return 0
 

@@ -16,12 +16,15 @@ from regard.data.batch import IGNORED, PairBatch
 from regard.data.layouts import Rows, padded
 from regard.data.marks import EOS, FIRST
 from regard.data.picture_batch import PictureBatch
+from regard.data.spelled_words import SpelledWords, unlabelled
 from regard.data.subwords import SPACE, SubwordVocabulary
 from regard.data.text_batch import labelled_texts
 from regard.data.tokenise import Tokenizer
 from regard.decode.beam import Beam
 from regard.decode.draft import Hypothesis, Job
 from regard.decode.engine import decode
+from regard.decode.fill import longest as longest_filled
+from regard.decode.fill import mask_of
 from regard.decode.step_translator import opener
 from regard.decode.translate import Decoding
 from regard.decode.translator import longest
@@ -29,7 +32,9 @@ from regard.decode.write import longest as most_of
 from regard.decode.write import text_batch
 from regard.errors import UsageError
 from regard.look.trace import Answer, Choice, Kind, NextWord, Picture, Token
+from regard.models.configs import Tagger
 from regard.models.image_classifier import ImageLabeller, PictureEncoder
+from regard.models.reader import Reader
 from regard.models.saved import Saved, as_translator, as_writer
 from regard.models.text_classifier import TextLabeller
 from regard.models.translator import Translator
@@ -153,6 +158,35 @@ def labelled_text(saved: Saved, text: str) -> Reading:
     slots: dict[Kind, Slot] = {"enc-self": Slot("encoder", "own", model.encoder.own_maps, model.encoder, "text")}
     tokens = shown(batch.text.ids[0].tolist(), tokenizer)
     return Reading(text, model, batch, tokens, (), slots, labels(model.config.labels), {"model": saved.folder.name})
+
+
+def places(saved: Saved, text: str) -> Reading:
+    """A text as a model reads it that says something of each place: at the first mask the words, or all labels as one answer."""
+    model, tokenizer = saved.model, saved.tokenizers["text"]
+    assert isinstance(model, Reader)
+    config, masks = model.config, []
+    if isinstance(config, Tagger):
+        spelled = SpelledWords.of(text.split(), tokenizer, longest=config.longest)
+        batch, asked = unlabelled([spelled]), [place + 1 for place in spelled.first]
+    else:
+        ids, most = tokenizer.encode(text), longest_filled(model)
+        batch = labelled_texts([ids[: most - 1] if most else ids], torch.zeros(1, dtype=torch.long), [0])
+        asked = masks = torch.nonzero(batch.text.ids[0] == mask_of(tokenizer)).flatten().tolist()
+
+    def say(log_probs_TV: Tensor, top: int) -> tuple[tuple[NextWord, ...], tuple[Answer, ...]]:
+        values, best = log_probs_TV[asked].max(-1)
+        total = round(float(values.sum()), DIGITS)
+        if isinstance(config, Tagger):
+            return (), (Answer(" ".join(config.labels[one] for one in best.tolist()), total, total),)
+        if not masks:
+            return (), (Answer(text, 0.0, 0.0),)
+        found, words = log_probs_TV[masks[0]].topk(min(top, log_probs_TV.shape[1]))
+        ranked = zip(words.tolist(), found.tolist())
+        return (), tuple(Answer(tokenizer.piece(word), round(value, DIGITS), round(value, DIGITS)) for word, value in ranked)
+
+    slots: dict[Kind, Slot] = {"enc-self": Slot("encoder", "own", model.encoder.own_maps, model.encoder, "text")}
+    tokens = shown(batch.text.ids[0].tolist(), tokenizer)
+    return Reading(text, model, batch.to(model.device), tokens, (), slots, say, {"model": saved.folder.name})
 
 
 def picture(saved: Saved, path: str | Path) -> Reading:

@@ -8,19 +8,30 @@ from typing import assert_never
 from torch import nn
 
 from regard.errors import UsageError
-from regard.models.configs import EncoderDecoder, LanguageModel, Model, PointerNetwork, TextClassifier, TrunkConfig
+from regard.models.configs import (
+    EncoderDecoder,
+    LanguageModel,
+    MaskedLanguageModel,
+    Model,
+    PointerNetwork,
+    Tagger,
+    TextClassifier,
+    TrunkConfig,
+)
 from regard.models.copying import CopyingTranslator
 from regard.models.graph_classifier import GraphClassifier, NodeLabeller
 from regard.models.image_classifier import ImageClassifier, ImageLabeller
 from regard.models.language_model import Writer
 from regard.models.pointer_network import Pointer
+from regard.models.reader import Reader
 from regard.models.speech import Listener, Speech
 from regard.models.text_classifier import TextLabeller
 from regard.models.translator import Translator
 from regard.nn.copying import JointCopy, NoCopy, PointerGenerator, build_copy
 from regard.nn.embed import TokenEmbedding, new_table
-from regard.nn.init import initialise, initialise_tables
-from regard.nn.outputs import Vocabulary
+from regard.nn.init import Normal, initialise, initialise_tables
+from regard.nn.label import Label
+from regard.nn.outputs import Before, Vocabulary
 from regard.nn.trunk import Trunk
 from regard.nn.trunk_convolutional import Convolutional, ConvolutionalTrunk
 from regard.nn.trunk_recurrent import Recurrent, RecurrentDecoder, RecurrentEncoder
@@ -35,6 +46,10 @@ def build(config: Model) -> nn.Module:
                 return translator(config)
             case LanguageModel():
                 return writer(config)
+            case MaskedLanguageModel():
+                return masked_model(config)
+            case Tagger():
+                return tagger(config)
             case TextClassifier():
                 return text_labeller(config)
             case ImageClassifier():
@@ -138,6 +153,37 @@ def text_labeller(config: TextClassifier) -> TextLabeller:
     initialise(encoder, config.init, layers=config.encoder.layers)
     initialise_tables(embedding.parameters(), config.init)
     return TextLabeller(config, embedding=embedding, encoder=encoder)
+
+
+def masked_model(config: MaskedLanguageModel) -> Reader:
+    if not config.vocabulary:
+        raise UsageError("the model does not know its vocabulary", where="model", do="give vocabulary")
+    embedding, encoder = _reading(config)
+    table = embedding.table if config.tie else new_table(config.vocabulary, config.d_model)
+    before = None if config.before == "none" else Before(encoder.width, config.d_model, config.norm, config.before)
+    if before is None and encoder.width != config.d_model:
+        what = f"the trunk hands out vectors of width {encoder.width}, and the table is {config.d_model} wide"
+        raise UsageError(what, where="model.before", do=f'set before = "gelu", or encoder.output = {config.d_model}')
+    if before is not None and isinstance(config.init, Normal):
+        nn.init.normal_(before.inner.weight, std=config.init.std)
+    output = Vocabulary(table, bias=True, before=before)
+    return Reader(config, embedding=embedding, encoder=encoder, output=output)
+
+
+def tagger(config: Tagger) -> Reader:
+    if not config.vocabulary or not config.labels:
+        raise UsageError("the model does not know its texts", where="model", do="give vocabulary and labels")
+    embedding, encoder = _reading(config)
+    return Reader(config, embedding=embedding, encoder=encoder, output=Label(encoder.width, len(config.labels), hidden=config.hidden))
+
+
+def _reading(config: MaskedLanguageModel | Tagger) -> tuple[TokenEmbedding, Trunk]:
+    """What reads a text as a whole."""
+    embedding = TokenEmbedding(config.embedding, new_table(config.vocabulary, config.d_model), name="text")
+    encoder = trunk(config.encoder, config.d_model, causal=False, name="encoder")
+    initialise(encoder, config.init, layers=config.encoder.layers)
+    initialise_tables(embedding.parameters(), config.init)
+    return embedding, encoder
 
 
 def trunk(config: TrunkConfig, d_model: int, *, causal: bool, memories: Sequence[Trunk] = (), name: str) -> Trunk:

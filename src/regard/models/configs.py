@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from regard.data.marks import BOS, EOS
+from regard.data.masking import Masking
 from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
 from regard.models.speech import Speech
 from regard.nn.attention.scores import Additive, Score
 from regard.nn.copying import Copy, NoCopy
 from regard.nn.embed import Embedding
+from regard.nn.feedforward import Activation, FeedForward
 from regard.nn.init import Init, Xavier
 from regard.nn.label import Pool
+from regard.nn.norms import LayerNorm, Norm
 from regard.nn.trunk_convolutional import Convolutional
 from regard.nn.trunk_recurrent import NoAttention, Recurrent
 from regard.nn.trunk_transformer import Transformer
@@ -100,6 +103,54 @@ class PointerNetwork:
 
 
 @dataclass(frozen=True)
+class MaskedLanguageModel:
+    """One trunk that sees all of a text and says which words were hidden in it: BERT (Devlin 2019)."""
+
+    kind: ClassVar[Literal["masked-language-model"]] = "masked-language-model"
+    d_model: int = 256
+    "Width of the vectors."
+    encoder: TrunkConfig = Transformer(feed_forward=FeedForward(activation="gelu"))
+    "The trunk that reads the text; it sees all of it."
+    embedding: Embedding = Embedding(norm=LayerNorm())
+    "How tokens become vectors."
+    masking: Masking = Masking()
+    "Which words are hidden in training, and how."
+    before: Activation | Literal["none"] = "gelu"
+    "BERT's layer before the output: a map, this activation, and a norm; none: no such layer."
+    norm: Norm = LayerNorm()
+    "The norm of that layer."
+    tie: bool = True
+    "Whether the table of the embedding scores the output too."
+    init: Init = Xavier()
+    "First values of the parameters."
+    vocabulary: int = 0
+    "Size of the vocabulary, the mask included; 0: taken from the tokenizer."
+
+
+@dataclass(frozen=True)
+class Tagger:
+    """A label for every word of a text."""
+
+    kind: ClassVar[Literal["tagger"]] = "tagger"
+    d_model: int = 256
+    "Width of the vectors."
+    encoder: TrunkConfig = Transformer()
+    "The trunk that reads the text; it sees all of it."
+    embedding: Embedding = Embedding()
+    "How tokens become vectors."
+    hidden: int = 0
+    "Width of a hidden layer between a word's vector and the labels; 0: none."
+    init: Init = Xavier()
+    "First values of the parameters."
+    longest: int = 0
+    "Most tokens of a text; 0: taken from batching.max_length."
+    labels: tuple[str, ...] = ()
+    "Names of the labels; empty: taken from the data."
+    vocabulary: int = 0
+    "Size of the vocabulary; 0: taken from the tokenizer."
+
+
+@dataclass(frozen=True)
 class TextClassifier:
     """A label for a text."""
 
@@ -124,4 +175,14 @@ class TextClassifier:
     "Size of the vocabulary; 0: taken from the tokenizer."
 
 
-Model = EncoderDecoder | LanguageModel | TextClassifier | ImageClassifier | Speech | GraphClassifier | PointerNetwork
+Model = (
+    EncoderDecoder
+    | LanguageModel
+    | MaskedLanguageModel
+    | Tagger
+    | TextClassifier
+    | ImageClassifier
+    | Speech
+    | GraphClassifier
+    | PointerNetwork
+)

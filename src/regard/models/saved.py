@@ -29,6 +29,8 @@ TOKENIZERS = ("source", "target", "text")
 USES = {
     "translator": "translate",
     "language-model": "generate",
+    "masked-language-model": "generate",
+    "tagger": "classify",
     "text-classifier": "classify",
     "image-classifier": "classify",
     "speech": "classify",

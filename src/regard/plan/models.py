@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from regard.errors import UsageError
-from regard.models.configs import EncoderDecoder, LanguageModel, TextClassifier
+from regard.models.configs import EncoderDecoder, LanguageModel, MaskedLanguageModel, Tagger, TextClassifier
 from regard.nn.embed import Embedding
 from regard.nn.positions import Learned, NoPositions, Sinusoid
 from regard.plan.copying import copying
 from regard.plan.part import Load, Part
 from regard.plan.trunks import handed, norm, trunk, width_out
 
-PLANNED = (EncoderDecoder, LanguageModel, TextClassifier)
+PLANNED = (EncoderDecoder, LanguageModel, MaskedLanguageModel, Tagger, TextClassifier)
 
 
 def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
@@ -23,8 +23,13 @@ def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
             return encoder_decoder(config, load, tokenisation=tokenisation)
         case LanguageModel():
             return language_model(config, load, tokenisation=tokenisation)
+        case MaskedLanguageModel():
+            return reader(config, load, words(config, load), tokenisation=tokenisation)
+        case Tagger():
+            rows = load.batch * load.source  # every word has a label
+            return reader(config, load, label(config, load, rows=rows), tokenisation=tokenisation)
         case TextClassifier():
-            return text_classifier(config, load, tokenisation=tokenisation)
+            return reader(config, load, label(config, load, rows=load.batch), tokenisation=tokenisation)
         case _:
             raise UsageError(f"there is no plan for models of kind {config.kind}", where="plan")
 
@@ -75,14 +80,12 @@ def language_model(config: LanguageModel, load: Load, *, tokenisation: str) -> P
     )
 
 
-def text_classifier(config: TextClassifier, load: Load, *, tokenisation: str) -> Part:
-    width, out, classes = config.d_model, handed(config.encoder, config.d_model).width, len(config.labels)
-    shapes = [(out, config.hidden), (config.hidden, classes)] if config.hidden else [(out, classes)]
-    size = sum(inward * outward + outward for inward, outward in shapes)
-    end = Part("output", shape=f"({load.batch}, {classes})", parameters=size, maps=2 * size * load.batch, note=f"one of {classes} labels")
+def reader(config: MaskedLanguageModel | Tagger | TextClassifier, load: Load, end: Part, *, tokenisation: str) -> Part:
+    """A model that sees all of a text, and what it says of it."""
+    width = config.d_model
     told = f"{tokenisation or 'text'} -> {config.vocabulary:,} pieces"
     return Part(
-        "text-classifier",
+        config.kind,
         parts=(
             Part("tokenisation", shape=f"({load.batch}, {load.source}) ids", note=told),
             Part("embedding", parts=(table("text", config.vocabulary, width, config.embedding, load, length=load.source),)),
@@ -90,6 +93,24 @@ def text_classifier(config: TextClassifier, load: Load, *, tokenisation: str) ->
             end,
         ),
     )
+
+
+def words(config: MaskedLanguageModel, load: Load) -> Part:
+    """The scores of words, after BERT's layer before them."""
+    width, out = config.d_model, handed(config.encoder, config.d_model).width
+    end = vocabulary(config.vocabulary, width, load, bias=True, shared="text" * config.tie)
+    if config.before == "none":
+        return end
+    own = out * width + width
+    return replace(end, parameters=end.parameters + own + norm(config.norm, width), maps=end.maps + 2 * own * load.batch * load.target)
+
+
+def label(config: Tagger | TextClassifier, load: Load, *, rows: int) -> Part:
+    """The scores of labels, for so many rows of a batch."""
+    out, classes = handed(config.encoder, config.d_model).width, len(config.labels)
+    shapes = [(out, config.hidden), (config.hidden, classes)] if config.hidden else [(out, classes)]
+    size = sum(inward * outward + outward for inward, outward in shapes)
+    return Part("output", shape=f"({rows}, {classes})", parameters=size, maps=2 * size * rows, note=f"one of {classes} labels")
 
 
 def table(name: str, vocabulary: int, width: int, config: Embedding, load: Load, *, length: int, shared: str = "") -> Part:

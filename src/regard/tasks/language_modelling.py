@@ -142,18 +142,26 @@ def open_language_modelling(
     """Tokenizer and caches; made by the first rank, read by all."""
     no_metrics(run)
     root, strict = root_of(run.data), run.data.filters.on_bad_line == "fail"
-    train, valid, test = (
-        only(getattr(run.data, part), (Text,), part=part, reader="a language model") for part in ("train", "valid", "test")
-    )
+    parts = [only(getattr(run.data, part), (Text,), part=part, reader="a language model") for part in ("train", "valid", "test")]
 
     def made() -> dict[str, Tokenizer]:
         if warm:
             return {"text": as_writer(warm).text}
-        return {"text": train_text_tokenizer(run.tokenizer, train, root=root, strict=strict, seed=run.train.seed)}
+        return {"text": train_text_tokenizer(run.tokenizer, parts[0], root=root, strict=strict, seed=run.train.seed)}
 
     (tokenizer,) = kept(out, ("text",), made, ranks=ranks)
+    begin = as_writer(warm).model.config.begin if warm else opening(tokenizer, parts[0])
+    learned, watched, tested = text_caches(run, parts, tokenizer, out, begin=begin, ranks=ranks, signals=signals)
+    config = replace(config, begin=begin, end=EOS if begin == BOS else PAD, vocabulary=tokenizer.size)
+    return LanguageModelling(run, config, tokenizer, learned, watched, tested)
+
+
+def text_caches(
+    run: Run, parts: Sequence[Sequence[Text]], tokenizer: Tokenizer, out: Path, *, begin: int, ranks: Ranks, signals: Signals
+) -> tuple[TextCache, TextCache | None, TextCache | None]:
+    """What is learned from, watched and tested; made by the first rank, read by all."""
+    root, strict = root_of(run.data), run.data.filters.on_bad_line == "fail"
     folder = Path(run.data.cache) if run.data.cache else out / "cache"
-    begin = as_writer(warm).model.config.begin if warm else opening(tokenizer, train)
 
     def cached(corpora: Sequence[Text]) -> TextCache | None:
         if not corpora:
@@ -166,14 +174,13 @@ def open_language_modelling(
 
     if not ranks.first:
         ranks.wait()
-    learned, watched, tested = cached(train), cached(valid), cached(test)
+    learned, watched, tested = map(cached, parts)
     if ranks.first:
         ranks.wait()
     assert learned is not None
     if run.data.hold_out and watched is None:
         learned, watched = learned.held_out(run.data.hold_out)
-    config = replace(config, begin=begin, end=EOS if begin == BOS else PAD, vocabulary=tokenizer.size)
-    return LanguageModelling(run, config, tokenizer, learned, watched, tested)
+    return learned, watched, tested
 
 
 def beginning(cache: TextCache, number: int) -> NDArray:

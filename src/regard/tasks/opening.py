@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import assert_never
 
 from regard.data.spelling import Pitches
-from regard.models.configs import EncoderDecoder, LanguageModel, PointerNetwork, TextClassifier
+from regard.models.configs import EncoderDecoder, LanguageModel, MaskedLanguageModel, PointerNetwork, Tagger, TextClassifier
 from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
 from regard.models.saved import Saved
@@ -32,6 +32,14 @@ def open_task(run: Run, out: Path, *, ranks: Ranks, signals: Signals, warm: Save
             from regard.tasks.language_modelling import open_language_modelling
 
             return open_language_modelling(run, config, out, ranks=ranks, signals=signals, warm=warm)
+        case MaskedLanguageModel() as config:
+            from regard.tasks.masked_modelling import open_masked_modelling
+
+            return open_masked_modelling(run, config, out, ranks=ranks, signals=signals, warm=warm)
+        case Tagger() as config:
+            from regard.tasks.tagging import open_tagging
+
+            return open_tagging(run, config, out, ranks=ranks, warm=warm)
         case TextClassifier() as config:
             from regard.tasks.text_labelling import open_texts
 
