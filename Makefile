@@ -22,9 +22,10 @@ lint: .venv/dev.stamp
 	$(BIN)/ruff format --check
 	$(BIN)/basedpyright
 
-# docs/config.md, from the docstrings of the configs.
+# docs/config.md, from the docstrings of the configs, and the pages of the lessons, from their cells.
 docs: .venv/base.stamp
 	$(BIN)/python -c "from regard.config.docs import document; from regard.run import Run; print(document(Run), end='')" > docs/config.md
+	$(BIN)/regard lessons --markdown --to docs/lessons
 
 # Debian splits ensurepip from Python; where it is missing, the pip of the system puts one into the new environment.
 .venv/bin/python:

@@ -20,6 +20,7 @@ BUDGETS = {  # seconds; all together under 20 minutes on two cores
     "faults": 240,
     "parity": 180,
     "laws": 180,
+    "lessons": 60,
     "browser": 120,
     "unit": 180,
     "tree": 60,

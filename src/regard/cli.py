@@ -31,6 +31,7 @@ VERBS = {
     "clean": "write these files again without what is wrong in them",
     "average": "average the parameters of several models into one",
     "recipes": "list the recipes, or show one",
+    "lessons": "a course whose pages run: in a browser, as files, as notebooks",
     "bench": "measure, by name, what a test should not time",
 }
 

@@ -8,7 +8,7 @@ from statistics import fmean
 from regard.compare.runs import folder_of
 from regard.compare.sweep import Sweep
 from regard.errors import UsageError
-from regard.look.drawing import FAINT, SIZE, Drawing, Line, Mark, Words
+from regard.look.drawing import FAINT, PALE, SIZE, Drawing, Line, Mark, Words
 from regard.look.palette import colour
 from regard.train.log import read_log
 
@@ -52,7 +52,7 @@ def drawn(title: str, lines: dict[str, Points]) -> Drawing:
     for tick in range(TICKS + 1):
         value, step = low + (high - low) * tick / TICKS, last * tick / TICKS
         (left, y), (x, bottom) = at(0, value), at(step, low)
-        marks += [Line(((left, y), at(last, value)), "#e5e8eb", 1)]
+        marks += [Line(((left, y), at(last, value)), PALE, 1)]
         marks += [Words(f"{value:.3g}", left - 8, y + 5, "end", FAINT, SIZE - 3)]
         marks += [Words(f"{step:,.0f}", x, bottom + 20, "middle", FAINT, SIZE - 3)]
     for number, (name, line) in enumerate(lines.items()):

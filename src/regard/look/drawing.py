@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-INK, FAINT, GROUND = "#1f2328", "#6a737d", "#ffffff"
+INK, FAINT, PALE, GROUND = "#1f2328", "#6a737d", "#e5e8eb", "#ffffff"
 SIZE = 15  # of the font
 Anchor = Literal["start", "middle", "end"]
 
@@ -20,6 +20,7 @@ class Box:
     height: float
     fill: str
     corner: float = 0.0
+    opacity: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -72,3 +73,9 @@ class Drawing:
     width: float
     height: float
     marks: tuple[Mark, ...]
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        from regard.look.printing import svg
+
+        return svg(self)

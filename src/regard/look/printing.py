@@ -47,8 +47,9 @@ def svg(drawing: Drawing) -> str:
 
 def _tag(mark: Mark) -> str:
     match mark:
-        case Box(x, y, width, height, fill, corner):
-            return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.0f}" height="{height:.0f}" rx="{corner:.0f}" fill="{fill}"/>'
+        case Box(x, y, width, height, fill, corner, opacity):
+            seen = "" if opacity == 1 else f' fill-opacity="{opacity:.2f}"'
+            return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.0f}" height="{height:.0f}" rx="{corner:.0f}" fill="{fill}"{seen}/>'
         case Words(text, x, y, anchor, fill, size, bold):
             style = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}" font-size="{size}" font-weight="{600 if bold else 400}"'
             return f'<text {style} unicode-bidi="isolate">{escape(text)}</text>'
@@ -93,9 +94,9 @@ def _draw(axes: Axes, mark: Mark) -> None:
     from matplotlib.path import Path as Outline
 
     match mark:
-        case Box(x, y, width, height, fill, corner):
+        case Box(x, y, width, height, fill, corner, opacity):
             style = f"round,pad=0,rounding_size={corner}"
-            axes.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, facecolor=fill, linewidth=0))
+            axes.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, facecolor=fill, linewidth=0, alpha=opacity))
         case Words(text, x, y, anchor, fill, size, bold):
             style = {"color": fill, "size": size, "weight": "bold" if bold else "normal", "family": _families()}
             axes.text(x, y, text, ha=SIDES[anchor], va="baseline", parse_math=False, **style)
