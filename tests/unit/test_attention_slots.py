@@ -133,12 +133,13 @@ def test_a_convolution_that_takes_the_last_token_gives_every_third_key(causal):
 def test_compressed_attention_is_the_naive_loop(null):
     slot, x = compressed(size=2, null=null), rows(5, batch=1)
     if null:
-        torch.nn.init.normal_(slot.null_GE)
+        for table in slot.null:
+            torch.nn.init.normal_(table)
     query, key, value = (layer(x)[0].unflatten(-1, (2, 3)) for layer in (slot.query, slot.key, slot.value))
     found = torch.zeros(5, 2, 3, dtype=torch.float64)
     for i in range(5):
         for head in range(2):
-            keys, values = ([table[head]] if null else [] for table in (slot.null_GE if null else (None, None)))
+            keys, values = ([table[head]] if null else [] for table in (slot.null if null else (None, None)))
             for m in range((i + 1) // 2):
                 for made, raw, layer in ((keys, key, slot.key_convolution), (values, value, slot.value_convolution)):
                     taps = sum(layer.weight[:, :, t] @ raw[2 * m + t].flatten() for t in range(2))

@@ -16,6 +16,7 @@ from regard.look.trace import Kind
 from regard.nn.attention.kernels.reference import shared
 from regard.nn.attention.multihead import MultiHead
 from regard.nn.attention.scores import BilinearScore, Dot, ScaledDot
+from regard.nn.attention.slot import Slot
 from regard.nn.positions import NoRotation
 from regard.nn.tap import STAGES, record
 from regard.nn.trunk_transformer import TransformerTrunk
@@ -99,8 +100,10 @@ def form(reading: Reading, *, kind: Kind | None = None, layer: int | None = None
     return Form(Table(slot.tap(number, "form"), head, rows, columns, values_TS), matrix_HDD[head].cpu().numpy())
 
 
-def forms(attention: MultiHead) -> Float[Tensor, "H D D"]:
+def forms(attention: Slot) -> Float[Tensor, "H D D"]:
     """W_Q W_K^T of every head, with the matrix of a bilinear score between them."""
+    if not isinstance(attention, MultiHead):
+        raise UsageError("it has no queries and keys that are known", where="its attention", do="look at its weights, if it shows them")
     where = attention.name
     if not isinstance(attention.score, Dot | ScaledDot | BilinearScore):
         raise UsageError("its score is no bilinear form of queries and keys", where=where)

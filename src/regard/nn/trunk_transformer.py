@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from regard.errors import UsageError
 from regard.nn.attention.lowrank import Common
-from regard.nn.attention.multihead import Attention, MultiHead
+from regard.nn.attention.multihead import Attention
 from regard.nn.attention.segments import TransformerXL
+from regard.nn.attention.slot import Slot
 from regard.nn.attention.slots import Cross, Own, build_attention
 from regard.nn.cache import State, new_state
 from regard.nn.experts import Experts, build_feed_forward
@@ -71,7 +72,7 @@ class Transformer:
 class Block(nn.Module):
     """x + attention, then (in a decoder) x + cross-attention, then x + feed-forward; each with its norm."""
 
-    cross: Sequence[MultiHead]  # one for each memory, in nn.ModuleLists
+    cross: Sequence[Slot]  # one for each memory, in nn.ModuleLists
     cross_residual: Sequence[Residual]
 
     def __init__(self, config: Transformer, d_model: int, *, layer: int, causal: bool, memories: int, common: Common, name: str):

@@ -30,12 +30,19 @@ class Heads:
     groups: int
     width: int
 
+    def given(self, config: Attention) -> int:
+        """The numbers of a token's keys and values."""
+        return self.groups * (self.width + self.value(config))
+
+    def value(self, config: Attention) -> int:
+        """The width of a head's values."""
+        return config.d_value or self.width
+
 
 def parameters(config: Attention, d_model: int, shape: Heads) -> int:
-    """2 D H d_k + 2 D G d_k [+ H d_k + 2 G d_k + D with biases], and what score and bias have."""
-    across, shared = shape.heads * shape.width, shape.groups * shape.width
-    maps = 2 * d_model * across + 2 * d_model * shared
-    biases = across + 2 * shared + d_model if config.biases else 0
+    """D H (d_k + d_v) + D G (d_k + d_v) [+ H d_k + G (d_k + d_v) + D with biases], and what score and bias have."""
+    maps = d_model * (shape.heads * (shape.width + shape.value(config)) + shape.given(config))
+    biases = shape.heads * shape.width + shape.given(config) + d_model if config.biases else 0
     return maps + biases + score_parameters(config.score, shape) + bias_parameters(config.bias, shape)
 
 
@@ -110,12 +117,12 @@ def attention(
     queries = load.target if decodes else load.source
     keys = load.source if memory else before + queries
     pattern = together((*([Causal()] if causal else []), *config.pattern) or Full())
-    across, shared = shape.heads * shape.width, shape.groups * shape.width
+    across, found = shape.heads * shape.width, shape.heads * shape.value(config)
     bias = 1 if config.biases else 0
-    asking, giving = d_model * across + across * d_model + bias * (across + d_model), 2 * shared * (d_model + bias)
+    asking, giving = d_model * across + found * d_model + bias * (across + d_model), shape.given(config) * (d_model + bias)
     scored = score_flops(config.score, shape)
     seen = pairs(pattern, queries, keys, heads=shape.heads)
-    per_pair = 2 * across + scored.pair + 2 * across  # scores, weighted sum
+    per_pair = 2 * across + scored.pair + 2 * found  # scores, weighted sum
     per_query = 2 * asking + scored.query + 2 * across * distances(config.bias, keys)
     per_key = 2 * giving + scored.key
     chosen = kernel(config, pattern, shape, load, length=max(queries, keys), memory=memory)
@@ -128,7 +135,7 @@ def attention(
         step=(per_query + (0 if memory else per_key) + cached(pattern, keys) * per_pair) if decodes else 0.0,
         once=keys * per_key if memory else 0.0,
         kept=kept(config, d_model, shape, load, chosen=chosen, queries=queries, keys=keys),
-        cache=2 * shared * (cached(pattern, keys) if not memory else keys) * load.width if decodes else 0.0,
+        cache=shape.given(config) * (cached(pattern, keys) if not memory else keys) * load.width if decodes else 0.0,
         note=described(config, shape, pattern),
         kernel=chosen,
     )
@@ -182,8 +189,7 @@ def cached(pattern: Predicate, keys: int) -> int:
 
 def kept(config: Attention, d_model: int, shape: Heads, load: Load, *, chosen: str, queries: int, keys: int) -> float:
     """Bytes for the backward pass: the input, q, k, v and what the heads found; with the definition the weights too (Korthikanti 2022)."""
-    across, shared = shape.heads * shape.width, shape.groups * shape.width
-    numbers = queries * (d_model + 2 * across) + keys * 2 * shared
+    numbers = queries * (d_model + shape.heads * (shape.width + shape.value(config))) + keys * shape.given(config)
     weights = shape.heads * queries * keys if chosen.startswith("reference") else 0
     if isinstance(config.score, Additive):
         weights += shape.heads * queries * keys * config.score.width
@@ -196,7 +202,7 @@ def kernel(config: Any, pattern: Predicate, shape: Heads, load: Load, *, length:
     need = Need.of(pattern, score=config.score, bias=config.bias, normalise=config.normalise)._replace(
         device=load.device,
         dtype=torch.bfloat16 if load.width == 2 else torch.float32,
-        widths=(shape.width, shape.width),
+        widths=(shape.width, shape.value(config)),
         packed=load.packed,
         same=not memory,
         length=length,
@@ -209,7 +215,7 @@ def kernel(config: Any, pattern: Predicate, shape: Heads, load: Load, *, length:
 
 def described(config: Attention, shape: Heads, pattern: Predicate) -> str:
     """The slot in a few words: heads, and every axis that is not the plain one."""
-    words = [f"{shape.heads} heads of {shape.width}"]
+    words = [f"{shape.heads} heads of {shape.width}" + (f" and {config.d_value} of values" if config.d_value else "")]
     if shape.groups != shape.heads:
         words.append(f"{shape.groups} of keys")
     parts: tuple[Any, ...] = getattr(pattern, "parts", (pattern,))

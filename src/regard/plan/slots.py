@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
+from typing import Any, assert_never
 
-from regard.errors import UsageError
 from regard.nn.attention.biases import RelativeSinusoid
 from regard.nn.attention.compressed import Compressed
 from regard.nn.attention.longformer import Longformer
@@ -15,7 +14,7 @@ from regard.nn.attention.patterns import Full, Window
 from regard.nn.attention.segments import TransformerXL
 from regard.nn.attention.slots import Own
 from regard.nn.attention.sparse import Global
-from regard.plan.attention import Heads, attention, kept, kernel
+from regard.plan.attention import Heads, attention, counted, kept, kernel
 from regard.plan.part import Load, Part
 
 
@@ -33,9 +32,17 @@ def slot(config: Own, d_model: int, shape: Heads, load: Load, *, name: str, caus
         case TransformerXL():
             return transformer_xl(config, d_model, shape, load, name=name, decodes=decodes)
         case _ if hasattr(config, "build"):  # a kind from outside
-            raise UsageError(f"no formula says what {config.kind} costs", where=name, do="plan the recipe with another kind in its place")
+            return foreign(config, d_model, shape, load, name=name, causal=causal, memory=memory, decodes=decodes)
         case _:
             assert_never(config)
+
+
+def foreign(config: Any, d_model: int, shape: Heads, load: Load, *, name: str, causal: bool, memory: bool, decodes: bool) -> Part:
+    """A kind from outside: its parameters are counted; what else it costs is taken to be what plain attention does."""
+    axes = {"heads": shape.heads, "groups": shape.groups, "d_head": shape.width, "causal": causal, "name": name}
+    plain = attention(Attention(), d_model, shape, load, name=name, causal=causal, memory=memory, decodes=decodes)
+    note = f"{config.kind}, a kind from outside: FLOPs and memory as of plain attention"
+    return replace(plain, parameters=counted(lambda: config.build(d_model, **axes)), note=note, kernel="")
 
 
 def longformer(config: Longformer, d_model: int, shape: Heads, load: Load, *, name: str) -> Part:
@@ -47,8 +54,7 @@ def longformer(config: Longformer, d_model: int, shape: Heads, load: Load, *, na
         attention(replace(config.attention, pattern=(pattern, *config.attention.pattern)), d_model, shape, load, **axes)
         for pattern in (local, looking)
     )
-    maps = d_model * shape.width * (shape.heads + 2 * shape.groups)
-    maps += shape.width * (shape.heads + 2 * shape.groups) if config.attention.biases else 0
+    maps = (d_model + (1 if config.attention.biases else 0)) * (shape.heads * shape.width + shape.given(config.attention))
     return replace(
         near,
         parameters=near.parameters + maps,
@@ -65,7 +71,7 @@ def linformer(config: Linformer, d_model: int, shape: Heads, load: Load, *, name
     plain = attention(config.attention, d_model, shape, load, name=name, causal=False, memory=memory, decodes=decodes)
     queries, keys = load.target if decodes else load.source, load.source
     matrices = {"none": 2 * shape.groups, "headwise": 2, "key-value": 1, "layerwise": 0}[config.sharing]
-    mixing = 4 * config.rank * keys * shape.groups * shape.width
+    mixing = 2 * config.rank * keys * shape.given(config.attention)
     per_key = plain.core / load.batch / queries / keys
     return replace(
         plain,
@@ -74,26 +80,27 @@ def linformer(config: Linformer, d_model: int, shape: Heads, load: Load, *, name
         core=plain.core * config.rank / keys,
         step=plain.step + (config.rank - keys) * per_key if decodes else 0.0,
         once=plain.once + mixing if memory else 0.0,
-        cache=2 * shape.groups * shape.width * config.rank * load.width if decodes else 0.0,
+        cache=shape.given(config.attention) * config.rank * load.width if decodes else 0.0,
         note=f"{plain.note}, {config.rank} mixtures, sharing: {config.sharing}",
         **_over(config.attention, d_model, shape, load, queries=queries, slots=config.rank, keys=keys),
     )
 
 
 def compressed(config: Compressed, d_model: int, shape: Heads, load: Load, *, name: str, causal: bool, decodes: bool) -> Part:
-    """2 (size W^2 + W) for the two convolutions, W the width of all keys; 4 n (n / size) d for attention."""
+    """size W^2 + W for each of two convolutions, W the width of all keys, or of all values; 4 n (n / size) d for attention."""
     load = replace(load, packed=False)
     plain = attention(config.attention, d_model, shape, load, name=name, causal=causal, memory=False, decodes=decodes)
-    length, across = load.target if decodes else load.source, shape.groups * shape.width
-    slots, convolutions = length // config.size + config.null, 2 * (config.size * across * across + across)
+    length, given = load.target if decodes else load.source, shape.given(config.attention)
+    widths = shape.groups * shape.width, given - shape.groups * shape.width
+    slots, convolutions = length // config.size + config.null, sum(config.size * width * width + width for width in widths)
     per_step = plain.core / load.batch / length  # of scores and sums, were there no compression
     return replace(
         plain,
-        parameters=plain.parameters + convolutions + (2 * across if config.null else 0),
+        parameters=plain.parameters + convolutions + (given if config.null else 0),
         maps=plain.maps + load.batch * 2 * convolutions * (length // config.size),
         core=plain.core * slots / length,
         step=plain.step - per_step * (1 - slots / length) + 2 * convolutions / config.size if decodes else 0.0,
-        cache=2 * across * (length // config.size + config.size - 1) * load.width if decodes else 0.0,
+        cache=given * (length // config.size + config.size - 1) * load.width if decodes else 0.0,
         note=f"{plain.note}, {config.size} tokens a slot",
         **_over(config.attention, d_model, shape, load, queries=length, slots=slots, keys=length),
     )
@@ -108,7 +115,7 @@ def transformer_xl(config: TransformerXL, d_model: int, shape: Heads, load: Load
     plain = attention(
         slot, d_model, shape, replace(load, packed=False), name=name, causal=True, memory=False, decodes=decodes, before=memory
     )
-    again = 4 * memory * d_model * shape.groups * shape.width
+    again = 2 * memory * d_model * shape.given(slot)
     return replace(
         plain,
         step=plain.step + again if decodes else 0.0,
@@ -120,7 +127,7 @@ def transformer_xl(config: TransformerXL, d_model: int, shape: Heads, load: Load
 def _over(config: Attention, d_model: int, shape: Heads, load: Load, *, queries: int, slots: int, keys: int) -> dict:
     """Kernel and memory of attention to so many slots, made of all keys and values, which are kept too."""
     chosen = kernel(config, Full(), shape, load, length=max(queries, slots), memory=True)
-    raw = load.batch * 2 * shape.groups * shape.width * keys * load.width
+    raw = load.batch * shape.given(config) * keys * load.width
     return {"kernel": chosen, "kept": raw + kept(config, d_model, shape, load, chosen=chosen, queries=queries, keys=slots)}
 
 

@@ -47,8 +47,9 @@ class CompressedAttention(MultiHead):
         super().__init__(config.attention, d_model, heads=heads, groups=groups, d_head=d_head, pattern=order, name=name)
         self.size = config.size
         self.key_convolution = nn.Conv1d(groups * d_head, groups * d_head, config.size, stride=config.size)
-        self.value_convolution = nn.Conv1d(groups * d_head, groups * d_head, config.size, stride=config.size)
-        self.null_GE = nn.Parameter(torch.zeros(2, groups, d_head)) if config.null else None  # its key and its value
+        self.value_convolution = nn.Conv1d(groups * self.d_value, groups * self.d_value, config.size, stride=config.size)
+        self.widths = [groups * d_head, groups * self.d_value]
+        self.null = nn.ParameterList(torch.zeros(groups, width) for width in (d_head, self.d_value)) if config.null else None
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View, memory: int | None = None) -> Float[Tensor, "B T D"]:
         assert memory is None
@@ -67,10 +68,10 @@ class CompressedAttention(MultiHead):
         assert isinstance(past, Closing)
         raw_RTW = torch.cat([self._flat(raw).mT for raw in self.project(x_RTD, view.own)], -1)
         closed_RMSW, column = past.extend(raw_RTW, view.own)
-        key_window, value_window = closed_RMSW.flatten(0, 1).mT.chunk(2, 1)
+        key_window, value_window = closed_RMSW.flatten(0, 1).mT.split(self.widths, 1)
         made = torch.cat([self.key_convolution(key_window), self.value_convolution(value_window)], 1)[..., 0]
         kept_RMW = past.write(made.unflatten(0, closed_RMSW.shape[:2]), column, used=slots.used // self.size)
-        key_RWM, value_RWM = kept_RMW.mT.chunk(2, 1)
+        key_RWM, value_RWM = kept_RMW.mT.split(self.widths, 1)
         key, value, seen = self._slots(key_RWM, value_RWM, past.real(kept_RMW.shape[1]))
         return self._attend(self._query(x_RTD, view.own), key, value, view.own, seen, view.memo)
 
@@ -82,10 +83,10 @@ class CompressedAttention(MultiHead):
         """Split into heads, with the facts of the slots and, in front, the one that is always seen."""
         key, value = (slots.unflatten(1, (self.groups, -1)).transpose(2, 3).contiguous() for slots in (key_NWM, value_NWM))
         positions = torch.arange(1, real_NM.shape[1] + 1, device=real_NM.device) * self.size - 1
-        if self.null_GE is not None:
+        if self.null is not None:
             key, value = (
                 torch.cat([null.to(slots.dtype)[:, None].expand(len(slots), -1, -1, -1), slots], 2)
-                for null, slots in zip(self.null_GE, (key, value), strict=True)
+                for null, slots in zip(self.null, (key, value), strict=True)
             )
             positions, real_NM = F.pad(positions, (1, 0), value=-1), F.pad(real_NM, (1, 0), value=True)
         positions = positions.expand(real_NM.shape)

@@ -48,17 +48,17 @@ class LongformerAttention(MultiHead):
         biases = config.attention.biases
         self.global_query = nn.Linear(d_model, heads * d_head, bias=biases)
         self.global_key = nn.Linear(d_model, groups * d_head, bias=biases)
-        self.global_value = nn.Linear(d_model, groups * d_head, bias=biases)
+        self.global_value = nn.Linear(d_model, groups * self.d_value, bias=biases)
         self.everything = together((looking, *config.attention.pattern))
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View, memory: int | None = None) -> Float[Tensor, "B T D"]:
         assert memory is None
         own, memo = view.own, view.memo
-        near = self._found(self._query(x_BTD, own), *self.project(x_BTD, own), own, own, memo, pattern=self.pattern, name="weights")
+        near = self.found(self._query(x_BTD, own), *self.project(x_BTD, own), own, own, memo, pattern=self.pattern, name="weights")
         query_BHTE = self._split(self.global_query, x_BTD, self.heads, turned=own)
         key_BGSE = self._split(self.global_key, x_BTD, self.groups, turned=own)
         value_BGSE = self._split(self.global_value, x_BTD, self.groups)
-        far = self._found(query_BHTE, key_BGSE, value_BGSE, own, own, memo, pattern=self.everything, name="global_weights")
+        far = self.found(query_BHTE, key_BGSE, value_BGSE, own, own, memo, pattern=self.everything, name="global_weights")
         return self._join(near + far)
 
     def copy_maps(self) -> None:

@@ -16,6 +16,7 @@ from regard.nn.attention.normalise import Normaliser, Softmax
 from regard.nn.attention.patterns import Causal, Full, Pattern, together
 from regard.nn.attention.predicate import Predicate
 from regard.nn.attention.scores import ScaledDot, Score
+from regard.nn.attention.slot import Slot
 from regard.nn.cache import Fixed, Growing, Slots, Written
 from regard.nn.positions import NoRotation, Rotary, Rotation, rotate
 from regard.nn.tap import Stages, tap
@@ -39,29 +40,34 @@ class Attention:
     "How scores become weights."
     kernel: Literal["auto"] | Kernel = "auto"
     "The implementation: auto takes what serves best; one that is named serves, or it is an error with the reason."
+    d_value: int = 0
+    "Width of each head's values, where it is not that of its queries and keys; 0: it is."
     biases: bool = True
     "Whether the four projections have biases."
     dropout: float = 0.0
     "Dropout on the weights (the fast GPU kernels have none)."
 
 
-class MultiHead(nn.Module):
+class MultiHead(Slot):
     """softmax(Q K^T / sqrt(d_k) + ..) V for each head, concatenated, times W_O."""
 
-    packs: ClassVar[bool] = True
-    """Documents end to end in one row cost no more than they must."""
-    maps: ClassVar[bool] = True
-    """Its weights, which pass the tap NAME.weights, are over the tokens themselves."""
+    maps = True
 
     def __init__(self, config: Attention, d_model: int, *, heads: int, groups: int, d_head: int, pattern: tuple[Pattern, ...], name: str):
         super().__init__()
         if heads % groups:
             raise UsageError(f"{heads} heads cannot share {groups} key-value heads evenly", where=name, do="choose a divisor of heads")
         self.heads, self.groups, self.d_head, self.name = heads, groups, d_head, name
+        self.d_value = config.d_value or d_head
+        if self.d_value < 0:
+            raise UsageError(f"d_value is {self.d_value}", where=name, do="give 1 or more, or 0 for that of the keys")
+        if config.bias.asks == "values" and self.d_value != d_head:
+            do = "leave out d_value, or the bias's values"
+            raise UsageError("its bias adds vectors as wide as keys to the values, which are not", where=name, do=do)
         self.query = nn.Linear(d_model, heads * d_head, bias=config.biases)
         self.key = nn.Linear(d_model, groups * d_head, bias=config.biases)
-        self.value = nn.Linear(d_model, groups * d_head, bias=config.biases)
-        self.output = nn.Linear(heads * d_head, d_model, bias=config.biases)
+        self.value = nn.Linear(d_model, groups * self.d_value, bias=config.biases)
+        self.output = nn.Linear(heads * self.d_value, d_model, bias=config.biases)
         self.score = config.score.build(heads, d_head, d_head)
         self.bias = config.bias.build(heads, d_head)
         self.pattern = together((*pattern, *config.pattern) or Full())
@@ -116,9 +122,9 @@ class MultiHead(nn.Module):
         return heads_BHTE
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, queries: Tokens | None, keys: Tokens | None, memo: dict) -> Tensor:
-        return self._join(self._found(query, key, value, queries, keys, memo, pattern=self.pattern, name="weights"))
+        return self._join(self.found(query, key, value, queries, keys, memo, pattern=self.pattern, name="weights"))
 
-    def _found(
+    def found(
         self,
         query: Tensor,
         key: Tensor,

@@ -10,14 +10,13 @@ from regard.nn.attention.lowrank import Common, Linformer, LinformerAttention
 from regard.nn.attention.multihead import Attention, MultiHead
 from regard.nn.attention.patterns import Causal
 from regard.nn.attention.segments import TransformerXL, TransformerXLAttention
+from regard.nn.attention.slot import Slot
 
 Own = Attention | Longformer | Linformer | Compressed | TransformerXL
 Cross = Attention | Linformer
 
 
-def build_attention(
-    config: Own, d_model: int, *, heads: int, groups: int, d_head: int, causal: bool, common: Common, name: str
-) -> MultiHead:
+def build_attention(config: Own, d_model: int, *, heads: int, groups: int, d_head: int, causal: bool, common: Common, name: str) -> Slot:
     """`causal`: for a row that is being written. `common` is filled with what several layers share."""
     shape = {"heads": heads, "groups": groups, "d_head": d_head, "name": name}
     match config:
