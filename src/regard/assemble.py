@@ -40,6 +40,7 @@ from regard.train.optimise import build_optimiser
 from regard.train.parallel import Ranks, join
 from regard.train.signals import Signals
 from regard.train.step import Learner
+from regard.version import version
 
 
 def begin(run: Run, out: Path, *, resume: bool) -> None:
@@ -241,13 +242,3 @@ def finish(run: Run, out: Path, task: Task, parts: Parts, *, signals: Signals, s
     }
     write_report(out, report)
     return report
-
-
-def version() -> str:
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("regard")
-    except PackageNotFoundError:
-        return "source"

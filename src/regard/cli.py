@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from regard.errors import Interrupted, RegardError
@@ -210,12 +209,10 @@ def versions() -> str:
 
     import torch
 
-    try:
-        ours = version("regard")
-    except PackageNotFoundError:
-        ours = "(not installed)"
+    from regard.version import version
+
     cuda = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
-    return f"regard {ours}, Python {platform.python_version()}, torch {torch.__version__}, {cuda}"
+    return f"regard {version()}, Python {platform.python_version()}, torch {torch.__version__}, {cuda}"
 
 
 if __name__ == "__main__":

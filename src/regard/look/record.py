@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 
 import torch
 from jaxtyping import Float
@@ -13,6 +12,7 @@ from regard.errors import UsageError
 from regard.look.reading import Reading, Slot
 from regard.look.trace import KINDS, Kind, Map, Trace, pack
 from regard.nn.tap import record
+from regard.version import version
 
 
 def record_reading(
@@ -47,7 +47,7 @@ def record_reading(
         steps=steps,
         answers=answers,
         maps=tuple(mapped(kind, layer) for kind, layer in wanted),
-        about={**reading.about, "made by": f"regard {_version()}"},
+        about={**reading.about, "made by": f"regard {version()}"},
         pictures=reading.pictures,
     )
 
@@ -63,10 +63,3 @@ def chosen(asked: Sequence[int] | None, there: Sequence[int], *, what: str) -> l
     if wrong:
         raise UsageError(f"there is no {what} {wrong[0]}", do=f"they are numbered from {there[0]} to {there[-1]}")
     return list(there) if asked is None or not there else sorted(set(asked))
-
-
-def _version() -> str:
-    try:
-        return version("regard")
-    except PackageNotFoundError:
-        return "(not installed)"
