@@ -34,7 +34,7 @@ class Frames:
 def number(value: float, digits: int = 2) -> str:
     """Rounded, and never a minus before nothing."""
     text = f"{value:.{digits}f}"
-    return text if any(sign in "123456789" for sign in text) else text.removeprefix("-")
+    return text.removeprefix("-") if set(text) <= set("-0.") else text
 
 
 def table(values: Tensor | Sequence[Sequence[float]], *, rows: Sequence[str] = (), columns: Sequence[str] = (), digits: int = 2) -> None:
