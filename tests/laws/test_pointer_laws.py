@@ -26,6 +26,7 @@ TRUNKS = {
     "bahdanau": (Recurrent("lstm", layers=2, dropout=0.0), Recurrent("lstm", layers=2, attention=Bahdanau(Additive(5)), dropout=0.0)),
     "luong": (Recurrent("rnn", dropout=0.0), Recurrent("gru", attention=Luong(), dropout=0.0)),
     "transformer": (ROUND, ROUND),
+    "table": (Recurrent("lstm", dropout=0.0), Recurrent("lstm", attention=Bahdanau(Additive(5)), dropout=0.0)),
 }
 SCORES = [Additive(7), Bilinear(), Dot(), ScaledDot(), Cosine(learned=True), Gaussian(2.0), NegativeDistance()]
 SIZES, ASKED = (6, 3, 5), ([2, 0, 5, 1], [0, 1, 2], [4])
@@ -34,7 +35,9 @@ SIZES, ASKED = (6, 3, 5), ([2, 0, 5, 1], [0, 1, 2], [4])
 def model_of(trunks="lstm", *, score=SCORES[0], problem="hull"):
     torch.manual_seed(4)
     encoder, decoder = TRUNKS[trunks]
-    config = PointerNetwork(d_model=10, encoder=encoder, decoder=decoder, score=score, problem=problem)
+    config = PointerNetwork(
+        d_model=10, encoder=encoder, decoder=decoder, score=score, places=9 if trunks == "table" else 0, problem=problem
+    )
     return pointer_network(config).double().eval()
 
 

@@ -28,6 +28,17 @@ def test_how_many_parameters_it_has():
     assert sum(parameter.numel() for parameter in model.parameters()) == points + start + end + cells + pointer
 
 
+def test_its_rival_has_a_table_of_places_and_no_more():
+    d, h, places = 7, 11, 4
+    model = pointer_network(PointerNetwork(d_model=d, encoder=lstm(h), decoder=lstm(h), places=places, problem="hull"))
+    trunks = sum(parameter.numel() for trunk in (model.encoder, model.decoder) for parameter in trunk.parameters())
+    assert sum(parameter.numel() for parameter in model.parameters()) == 2 * d + d + d + trunks + (h + 1) * (places + 1)
+    batch = lambda count: PointBatch(torch.rand(1, count, 2), torch.tensor([count]), torch.tensor([[1, 2, 0]]), (0,), count, 3)
+    assert model(batch(4)).shape == (1, 3, 5) and model(batch(3)).shape == (1, 3, 4)
+    with pytest.raises(UsageError, match="5 points, and answers for 4 of them"):
+        model(batch(5))
+
+
 def test_the_pointer_is_the_equation_of_the_paper():
     torch.manual_seed(1)
     output = PointerOutput(Additive(width=3), d_hidden=4, d_memory=5).double()

@@ -96,6 +96,9 @@ class PointerNetwork:
     "The trunk that writes the answer; causal by nature. The pointer looks at the encoder for it, so it needs no attention itself."
     score: Score = Additive(width=256)
     "How well a vector of the decoder fits a point."
+    places: int = 0
+    """Answer by a table of so many places instead of pointing, whatever stands there: plain sequence to sequence, the rival, which cannot
+    answer for more points than it has places. 0: point."""
     init: Init = Xavier()
     "First values of the parameters."
     problem: Literal["", "hull", "tour"] = ""

@@ -13,7 +13,7 @@ from regard.data.point_batch import PointBatch
 from regard.errors import UsageError
 from regard.models.configs import PointerNetwork
 from regard.nn.cache import State
-from regard.nn.pointer import PointedAt, PointerOutput
+from regard.nn.pointer import PlaceOutput, PointedAt, PointerOutput
 from regard.nn.tap import tap
 from regard.nn.trunk import Trunk
 from regard.nn.view import Memory, Tokens, View
@@ -39,7 +39,11 @@ class Pointer(nn.Module):
         self.embedding = nn.Linear(COORDINATES, config.d_model)
         self.start = nn.Parameter(torch.randn(config.d_model) * config.d_model**-0.5)
         self.encoder, self.decoder = encoder, decoder
-        self.output = PointerOutput(config.score, d_hidden=decoder.width, d_memory=encoder.width)
+        self.output: PointerOutput | PlaceOutput
+        if config.places:
+            self.output = PlaceOutput(config.places, d_hidden=decoder.width)
+        else:
+            self.output = PointerOutput(config.score, d_hidden=decoder.width, d_memory=encoder.width)
 
     def forward(self, batch: PointBatch) -> Float[Tensor, "B T S+1"]:
         """Scores of what comes next at every step, minus infinity for padding."""

@@ -40,10 +40,35 @@ class PointerOutput(nn.Module):
         rows, time = hidden_RTD.shape[:2]
         query_B1TD = hidden_RTD.reshape(len(keys_BSK), 1, -1, hidden_RTD.shape[-1])
         scores_BTS = self.score.prepared.pairwise(query_B1TD, keys_BSK[:, None].to(hidden_RTD.dtype))[:, 0]
-        scores_BTS = scores_BTS.to(torch.promote_types(scores_BTS.dtype, torch.float32))
-        absent_BS = torch.cat([real_BS.new_zeros(len(real_BS), 1), ~real_BS], 1)
-        scores_RTS = scores_BTS.masked_fill(absent_BS[:, None], -torch.inf).reshape(rows, time, -1)
-        return tap(scores_RTS, "pointer.scores")
+        return tap(without(scores_BTS.reshape(rows, time, -1), real_BS), "pointer.scores")
+
+
+class PlaceOutput(nn.Module):
+    """A row of a table for the end and for each place, whatever stands there: what pointing is measured by."""
+
+    def __init__(self, places: int, *, d_hidden: int):
+        super().__init__()
+        self.table = nn.Linear(d_hidden, places + 1)
+
+    def keys(self, states_BSD: Float[Tensor, "B S D"]) -> Float[Tensor, "B S+1 0"]:
+        """Nothing is asked of the places, but that there be no more of them than rows."""
+        if states_BSD.shape[1] >= self.table.out_features:
+            what = f"{states_BSD.shape[1]} points, and answers for {self.table.out_features - 1} of them"
+            raise UsageError(what, where="model.places", do="give fewer points, or train with more places")
+        return states_BSD.new_zeros(len(states_BSD), states_BSD.shape[1] + 1, 0)
+
+    def forward(
+        self, hidden_RTD: Float[Tensor, "R T D"], keys_BSK: Float[Tensor, "B S+1 0"], real_BS: Bool[Tensor, "B S"]
+    ) -> Float[Tensor, "R T S+1"]:
+        scores_RTS = self.table(hidden_RTD)[..., : keys_BSK.shape[1]]
+        return tap(without(scores_RTS, real_BS), "pointer.scores")
+
+
+def without(scores_RTS: Float[Tensor, "R T S+1"], real_BS: Bool[Tensor, "B S"]) -> Float[Tensor, "R T S+1"]:
+    """In full precision, and minus infinity for padding; rows of one set stand side by side."""
+    scores_RTS = scores_RTS.to(torch.promote_types(scores_RTS.dtype, torch.float32))
+    absent_BS = torch.cat([real_BS.new_zeros(len(real_BS), 1), ~real_BS], 1)
+    return scores_RTS.masked_fill(absent_BS.repeat_interleave(len(scores_RTS) // len(real_BS), 0)[:, None], -torch.inf)
 
 
 class PointedAt:
