@@ -19,6 +19,7 @@ from regard.data.listops import ListOps
 from regard.data.music import Music
 from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
 from regard.data.points import Points
+from regard.data.sections import Sections
 from regard.data.strings import Strings
 from regard.data.tagged import Tagged
 from regard.data.tokenise import TokenizerConfig, Unigram
@@ -92,7 +93,7 @@ def read_run(path: Path, *, flags: Mapping[str, str] | None = None, data_root: s
 def run_of(tables: Mapping[str, Any], path: Path, *, flags: Mapping[str, str] | None = None, data_root: str = "") -> Run:
     """The same of tables that were read from this file, and perhaps changed since."""
     flags = dict(flags or {})
-    preset = flags.pop("preset", tables.get("preset", ""))
+    preset = str(flags.pop("preset", tables.get("preset", ""))).lower()
     run = structure(Run, laid_over(tables, preset), where=str(path))
     run = apply(replace(run, preset=preset), flags)
     return with_root(run, data_root or run.data.root, beside=path.parent if not data_root else Path())
@@ -143,7 +144,7 @@ def check_files(data: Data) -> None:
 def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
     """The files or folders that a corpus needs."""
     match corpus:
-        case Lines() | Tsv() | Jsonl() | Strings():
+        case Lines() | Tsv() | Jsonl() | Strings() | Sections():
             return list(paths(corpus, root=root))
         case Idx():
             return [root / corpus.images, root / corpus.labels]

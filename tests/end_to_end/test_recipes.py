@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import small_graph
+import small_handbook
 import small_music
 import small_run
 import small_sound
@@ -116,6 +117,8 @@ def files(tables: dict, folder: Path) -> None:
                     packed(folder / corpus["path"], "".join(["label\tsentence\n"] * corpus["header"] + lines))
                 case "music":
                     small_music.write(folder / corpus["path"], voices=tables["tokenizer"]["voices"], steps=70)
+                case "sections":
+                    packed(folder / corpus["path"], "".join(f"{row}\n" for row in small_handbook.rows()))
                 case "points" | "strings" | "listops":
                     pass  # made, not read
                 case kind:
@@ -147,7 +150,7 @@ def test_each_recipe(name: str, tmp_path: Path):
     if "bleu" in report["scores"]:
         out = regard("translate", tmp_path / "run", "--beam", "1", stdin="Der Hund sieht Brot.\n\nEin Wort\n")
         assert out.code == 0 and out.out.count("\n") == 3 and out.out.split("\n")[1] == ""
-    if tables["model"].get("kind") == "masked-language-model":
+    if tables.get("model", {}).get("kind") == "masked-language-model":
         out = regard("generate", tmp_path / "run", "--prompt", "Der <mask> sieht Brot.")
         assert out.code == 0 and out.out.count("\n") == 1 and "<mask>" not in out.out
     elif "perplexity" in report["scores"]:

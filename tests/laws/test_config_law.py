@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from regard import recipes
 from regard.config.toml import dumps, load, structure, unstructure
+from regard.errors import UsageError
 from regard.models.presets import PRESETS
 from regard.run import Run, read_run
 
@@ -101,7 +102,11 @@ def test_load_of_dump_is_the_same(file: Path, config: Everything):
 @pytest.mark.parametrize("name", [name for name, _ in recipes.listed()])
 @pytest.mark.parametrize("preset", ["", *PRESETS])
 def test_runs_too(file: Path, name: str, preset: str):
-    run = read_run(recipes.find(name), flags={"preset": preset} if preset else {})
+    try:
+        run = read_run(recipes.find(name), flags={"preset": preset} if preset else {})
+    except UsageError as error:  # keys of a Transformer cannot be laid over trunks of another kind
+        assert preset == "seq2seq-attention" and "is not a key of Recurrent" in str(error)
+        return
     file.write_bytes(dumps(run).encode("utf-8"))
     assert load(Run, file) == run
 

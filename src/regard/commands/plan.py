@@ -99,8 +99,8 @@ def wanted(arguments: argparse.Namespace):
 
     what = arguments.what
     folder = Path(what)
-    if what in PRESETS:
-        return what, apply(structure(Run, laid_over({}, what)), arguments.settings)
+    if what.lower() in PRESETS:  # T-ED, as the papers write it
+        return what, apply(structure(Run, laid_over({}, what.lower())), arguments.settings)
     for inside in ("run.toml", "model.toml"):
         if (folder / inside).is_file():
             if inside == "run.toml":

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, assert_never
 
+from regard.data.sections import Sections, sections
 from regard.data.strings import Strings, made
 from regard.data.text import Defect, Line, defect_of, read_lines
 from regard.errors import DataError, UsageError
@@ -63,7 +64,7 @@ class Jsonl:
     kind: ClassVar[Literal["jsonl"]] = "jsonl"
 
 
-Corpus = Lines | Tsv | Jsonl | Strings
+Corpus = Lines | Tsv | Jsonl | Strings | Sections
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,8 @@ def read_rows(corpus: Corpus, *, root: str | Path = ".") -> Iterator[Row]:
             return _rows(paths(corpus, root=root)[0], lambda text: _values(text, corpus.keys))
         case Strings():
             return (Row(number, *pair) for number, pair in enumerate(made(corpus), 1))
+        case Sections():
+            return (Row(number, *pair) for number, pair in enumerate(sections(corpus, root=root), 1))
         case _ if hasattr(corpus, "pairs"):  # a kind from outside
             return (Row(number, *pair) for number, pair in enumerate(corpus.pairs(Path(root)), 1))
         case _:
@@ -159,7 +162,7 @@ def paths(corpus: Corpus, *, root: str | Path = ".") -> tuple[Path, ...]:
     match corpus:
         case Lines():
             return Path(root, corpus.source), Path(root, corpus.target)
-        case Tsv() | Jsonl():
+        case Tsv() | Jsonl() | Sections():
             return (Path(root, corpus.path),)
         case Strings():
             return ()

@@ -84,6 +84,12 @@ def write_texts(
     ]
 
 
+def go_on(model: Writer, begun: Sequence[tuple[int, ...]], *, search: Search, limits: Sequence[int]) -> list[tuple[int, ...]]:
+    """The best way to go on with each of these texts, by as many tokens as it may have."""
+    jobs = [Job(ids, limit, number=place) for place, (ids, limit) in enumerate(zip(begun, limits, strict=True))]
+    return [ranked[0].tokens for ranked in _search(model, jobs, search)]
+
+
 def score_texts(model: Writer, texts: Sequence[str], *, tokenizer: Tokenizer, tokens: int = 4096) -> list[PairScore]:
     """What the model thinks of each token of these texts and, if it knows of ends, of their ending there."""
     reach, begun = longest(model), [[model.config.begin, *tokenizer.encode(text)] for text in texts]

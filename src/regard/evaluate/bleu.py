@@ -20,7 +20,8 @@ from regard.evaluate.accuracy import Exact
 from regard.evaluate.measure import Metric, MetricName, Score, measure
 from regard.evaluate.rouge import RougeL, RougeN, grams
 
-METRICS = get_args(MetricName)
+METRICS = tuple(name for name in get_args(MetricName) if name != "log-perplexity")
+"""Those that texts alone decide; log-perplexity needs the model."""
 LONGEST = 4  # n-grams of BLEU
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from regard.errors import DataError, UsageError
 
-MetricName = Literal["bleu", "chrf", "chrf++", "ter", "multi-bleu", "rouge-1", "rouge-2", "rouge-l", "exact"]
+MetricName = Literal["bleu", "chrf", "chrf++", "ter", "multi-bleu", "rouge-1", "rouge-2", "rouge-l", "exact", "log-perplexity"]
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,12 @@ def running_text(loss: float, *, tokens: int, words: int, characters: int, row: 
     return found
 
 
+def log_perplexity(loss: float, *, tokens: int, tokenizer: str) -> Score:
+    """Nats for each target token, end marks included; the papers that print it under the name of perplexity mean this. The signature has
+    the tokenizer's fingerprint, without which the figure says nothing."""
+    return Score("log-perplexity", loss / max(1, tokens), f"log-perplexity|tokens:{tokens}|tokenizer:{tokenizer[:8]}")
+
+
 def perplexity(scored: Iterable[tuple[float, int]], *, unit: str) -> Perplexity:
     """From the log-probability and the number of target tokens of each sentence; long sentences weigh as much as they are long."""
     pairs = list(scored)

@@ -52,6 +52,36 @@ def _gpt3(*, layers: int, heads: int, d_model: int) -> Table:
     }
 
 
+def _decoder_alone(*, experts: int = 0, compressed: bool = False) -> Table:
+    """T-D and T-DMCA of Liu et al. 2018: one decoder over source, separator and target, at the widths of tensor2tensor's base model.
+
+    Compressed: blocks of 256 tokens and memory-compressed layers in turn, L M L M L; with experts the third layer is routed.
+    """
+    plain = {"kind": "plain", "d_ff": 2048}
+    trunk: Table = {"kind": "transformer", "layers": 5 if compressed else 6, "heads": 8, "feed_forward": plain, "dropout": 0.1}
+    if compressed:
+        local = {"kind": "attention", "pattern": [{"kind": "block-local", "size": 256}]}
+        trunk["cycle"] = [local, {"kind": "compressed", "size": 3}]
+    if experts:
+        routed = {"kind": "experts", "count": experts, "router": {"kind": "noisy-top-k"}, "expert": plain}
+        trunk["feed_forward_cycle"] = [plain, plain, routed, plain, plain]
+    return {"kind": "language-model", "d_model": 512, "trunk": trunk, "vocabulary": 32_000}
+
+
+def _recurrent_summariser() -> Table:
+    """The baseline of Liu et al. 2018: LSTMs of two layers, 128 wide, and attention."""
+    lstm = {"kind": "recurrent", "cell": "lstm", "layers": 2, "width": 128}
+    return {
+        "kind": "translator",
+        "d_model": 128,
+        "encoder": lstm,
+        "decoder": {**lstm, "output": 128, "attention": {"kind": "bahdanau", "score": {"kind": "additive", "width": 128}}},
+        "embedding": {"positions": "none", "scale": False},
+        "source_vocabulary": 32_000,
+        "target_vocabulary": 32_000,
+    }
+
+
 PRESETS: dict[str, Table] = {
     "tiny": _translator(layers=4, d_model=128, d_ff=256, heads=4, dropout=0.3, placement="pre", biases=True, vocabulary=0),
     "small": _translator(layers=3, d_model=256, d_ff=1024, heads=4, dropout=0.1, placement="pre", biases=True, vocabulary=0),
@@ -66,6 +96,13 @@ PRESETS: dict[str, Table] = {
     "gpt3-6.7b": _gpt3(layers=32, heads=32, d_model=4096),
     "gpt3-13b": _gpt3(layers=40, heads=40, d_model=5120),  # the table prints 5140, which 40 heads of 128 are not
     "gpt3-175b": _gpt3(layers=96, heads=96, d_model=12288),
+    # The six systems of WikiSum (Liu et al. 2018, table 4), with a vocabulary of 32,000
+    "seq2seq-attention": _recurrent_summariser(),
+    "t-ed": _translator(layers=6, d_model=512, d_ff=2048, heads=8, dropout=0.1, placement="post", biases=True, vocabulary=32_000),
+    "t-d": _decoder_alone(),
+    "t-dmca": _decoder_alone(compressed=True),
+    "t-dmca-moe-128": _decoder_alone(compressed=True, experts=128),
+    "t-dmca-moe-256": _decoder_alone(compressed=True, experts=256),
 }
 
 

@@ -48,6 +48,8 @@ class Transformer:
     "Attention to the encoder; read by decoders only."
     feed_forward: FeedForward | Experts = FeedForward()
     "The position-wise layer, or several of which each token takes a few."
+    feed_forward_cycle: tuple[FeedForward | Experts, ...] = ()
+    "Position-wise layers that the layers have in turn, in place of `feed_forward`: experts in some of the blocks alone."
     norm: Norm = LayerNorm()
     "The norm around each sublayer."
     placement: Placement = "post"
@@ -67,6 +69,11 @@ class Transformer:
     def own_of(self, layer: int) -> Own:
         """The self-attention of this layer."""
         return self.cycle[layer % len(self.cycle)] if self.cycle else self.own
+
+    def feed_forward_of(self, layer: int) -> FeedForward | Experts:
+        """The position-wise layer of this layer."""
+        several = self.feed_forward_cycle
+        return several[layer % len(several)] if several else self.feed_forward
 
 
 class Block(nn.Module):
@@ -92,7 +99,7 @@ class Block(nn.Module):
             build_attention(config.cross, d_model, causal=False, name=f"{name}.{cross}", **axes) for cross in names
         )
         self.cross_residual = nn.ModuleList(Residual(config.norm, d_model, name=f"{name}.{cross}", **residual) for cross in names)  # type: ignore[assignment]
-        self.feed_forward = build_feed_forward(config.feed_forward, d_model, name=name)
+        self.feed_forward = build_feed_forward(config.feed_forward_of(layer), d_model, name=name)
         self.feed_forward_residual = Residual(config.norm, d_model, name=f"{name}.feed_forward", **residual)
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View) -> Float[Tensor, "B T D"]:

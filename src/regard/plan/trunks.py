@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, assert_never
@@ -83,7 +84,8 @@ def transformer(config: Transformer, d_model: int, load: Load, *, name: str, cau
     """Blocks of attention and feed-forward layers; a decoder's have one slot more for each memory."""
     shape = Heads(config.heads, config.key_value_heads or config.heads, config.d_head or d_model // config.heads)
     cross = [slot(config.cross, d_model, shape, load, name="cross", causal=False, memory=True, decodes=True) for _ in range(memories)]
-    turns = config.cycle[: config.layers] or (config.own,)
+    period = math.lcm(max(1, len(config.cycle)), max(1, len(config.feed_forward_cycle)))
+    turns = [(config.own_of(layer), config.feed_forward_of(layer)) for layer in range(min(period, max(1, config.layers)))]
     blocks = [
         Part(
             f"block{number if len(turns) > 1 else ''}",
@@ -92,13 +94,13 @@ def transformer(config: Transformer, d_model: int, load: Load, *, name: str, cau
             parts=(
                 slot(own, d_model, shape, load, name="own", causal=causal, memory=False, decodes=decodes),
                 *cross,
-                feed_forward(config.feed_forward, d_model, load, decodes=decodes),
+                feed_forward(wise, d_model, load, decodes=decodes),
                 norms(config.norm, d_model, load, count=2 + memories, decodes=decodes, dropout=config.dropout),
             ),
         )
-        for number, own in enumerate(turns)
+        for number, (own, wise) in enumerate(turns)
     ]
-    if shared := shared_matrices({*turns, *([config.cross] if memories else [])}) if config.layers else 0:
+    if shared := shared_matrices({*(own for own, _ in turns), *([config.cross] if memories else [])}) if config.layers else 0:
         blocks.append(Part("mixing", parameters=shared, note="one matrix for all layers"))
     last = config.placement == "pre" or config.final_norm
     end = (norms(config.norm, d_model, load, count=1, decodes=decodes, dropout=0.0, name="norm"),) if last else ()

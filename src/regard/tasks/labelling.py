@@ -74,6 +74,10 @@ class Labelling:
     """What else the model folder proposes to its users."""
     tokenizers: Mapping[str, Tokenizer] = field(default_factory=dict)
     """What turns text into tokens, where text is read."""
+    lost: Callable[[float, int], list[Score]] = lambda total, labels: []
+    """What the loss of the test comes to, where it is a score."""
+    asked: bool = True
+    """Whether answers are asked for while it trains; where each has to be searched for, the loss alone may do."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -93,18 +97,13 @@ class Labelling:
     def watch(self, model: nn.Module, machine: Machine, batching: Batching) -> Callable[[Check], Mapping[str, float]] | None:
         if self.valid is None:
             return None
-        valid, goal = self.valid, self.goal(model, CrossEntropy(smoothing=0.0))
+        valid = self.valid
 
         def watched(check: Check) -> dict[str, float]:
-            total, labels = 0.0, 0
-
-            def lost(batch: Batch) -> None:
-                nonlocal total, labels
-                total += float(goal(batch))
-                labels += batch.target_tokens
-
-            found = self._answers(model, valid, machine, batching, check, also=lost)
-            return {"loss": total / max(1, labels), **{score.name: score.score for score in self.judge(found, valid)}}
+            loss = _Loss(self.goal(model, CrossEntropy(smoothing=0.0)))
+            found = self._answers(model, valid, machine, batching, check, also=loss.take, read=self.read if self.asked else None)
+            scores = self.judge(found, valid) if self.asked else []
+            return {"loss": loss.total / max(1, loss.labels), **{score.name: score.score for score in scores}}
 
         return watched
 
@@ -124,9 +123,10 @@ class Labelling:
         if self.test is None:
             return {}
         say(f"answering the {len(self.test.costs):,} {self.what} of the test")
+        loss = _Loss(self.goal(model, CrossEntropy(smoothing=0.0)))
         with torch.no_grad():
-            found = self._answers(model, self.test, machine, batching, check)
-        return {score.name: score.json() for score in self.judge(found, self.test)}
+            found = self._answers(model, self.test, machine, batching, check, also=loss.take, read=self.read)
+        return {score.name: score.json() for score in (*self.judge(found, self.test), *self.lost(loss.total, loss.labels))}
 
     def _answers(
         self,
@@ -135,7 +135,9 @@ class Labelling:
         machine: Machine,
         batching: Batching,
         check: Check,
-        also: Callable[[Batch], None] = lambda batch: None,
+        *,
+        also: Callable[[Batch], None],
+        read: Callable[[nn.Module, Any], list[str]] | None,
     ) -> list[str]:
         """In the order of the things."""
         found = [""] * len(things.costs)
@@ -144,9 +146,20 @@ class Labelling:
             batch = batch.to(machine.device)
             with machine.autocast():
                 also(batch)
-                for place, answer in zip(batch.pairs, self.read(model, batch), strict=True):
+                for place, answer in zip(batch.pairs, read(model, batch), strict=True) if read else ():
                     found[place] = answer
         return found
+
+
+class _Loss:
+    """The loss of the batches that it was given."""
+
+    def __init__(self, goal: nn.Module):
+        self.goal, self.total, self.labels = goal, 0.0, 0
+
+    def take(self, batch: Batch) -> None:
+        self.total += float(self.goal(batch))
+        self.labels += batch.target_tokens
 
 
 def parted(run: Run, things: T) -> tuple[T, T | None]:

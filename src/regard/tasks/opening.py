@@ -29,8 +29,11 @@ def open_task(run: Run, out: Path, *, ranks: Ranks, signals: Signals, warm: Save
 
             return open_music(run, config, out, ranks=ranks, warm=warm)
         case LanguageModel() as config:
+            from regard.tasks.completing import open_completion, reads_pairs
             from regard.tasks.language_modelling import open_language_modelling
 
+            if reads_pairs(run):
+                return open_completion(run, config, out, ranks=ranks, warm=warm)
             return open_language_modelling(run, config, out, ranks=ranks, signals=signals, warm=warm)
         case MaskedLanguageModel() as config:
             from regard.tasks.masked_modelling import open_masked_modelling

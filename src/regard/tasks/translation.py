@@ -13,12 +13,16 @@ from regard.config.toml import unstructure
 from regard.data.batching import Batches, Batching
 from regard.data.parallel import Corpus, Jsonl, Lines, Tsv, read_pairs
 from regard.data.prepare import prepare_pairs
+from regard.data.sections import Sections
 from regard.data.stream import PairCache
 from regard.data.strings import Strings
 from regard.data.tokenise import Tokenizer, train_tokenizers
 from regard.decode.sample import Greedy
+from regard.decode.score import score_pairs
 from regard.decode.translator import translate_texts
 from regard.errors import DataError
+from regard.evaluate.measure import Score
+from regard.evaluate.perplexity import log_perplexity
 from regard.evaluate.translations import score_translations
 from regard.models.configs import EncoderDecoder
 from regard.models.copying import CopyingTranslator
@@ -136,7 +140,19 @@ class Translation:
         with machine.autocast():
             sources = [source for source, _ in pairs]
             answers = translate_texts(_translator(model), sources, tokenizers=self.tokenizers, decoding=run.decoding, check=check)
-        return score_translations(run.metrics or METRICS, answers, [target for _, target in pairs], target=self.tokenizers[1])
+        texts = [name for name in run.metrics or METRICS if name != "log-perplexity"]
+        found = score_translations(texts, answers, [target for _, target in pairs], target=self.tokenizers[1])
+        if "log-perplexity" in run.metrics:
+            found["log-perplexity"] = self._expected(model, pairs, machine).json()
+        return found
+
+    def _expected(self, model: nn.Module, pairs: Sequence[tuple[str, str]], machine: Machine) -> Score:
+        """How well the model expects the right translations."""
+        source, target = self.tokenizers
+        ids = [(source.encode(text), target.encode(wanted)) for text, wanted in pairs]
+        with machine.autocast():
+            told = score_pairs(_translator(model).scores, ids, device=machine.device)
+        return log_perplexity(-sum(one.log_prob for one in told), tokens=sum(one.tokens for one in told), tokenizer=target.fingerprint)
 
 
 def open_translation(
@@ -186,7 +202,7 @@ def open_translation(
 def pairs_only(corpora: Sequence[object], *, part: str) -> list[Corpus]:
     """These corpora, if all of them hold sentence pairs."""
     mine = [corpus for corpus in corpora if not hasattr(corpus, "pairs")]  # a kind from outside says itself what its pairs are
-    only(mine, (Lines, Tsv, Jsonl, Strings), part=part, reader="a translator")
+    only(mine, (Lines, Tsv, Jsonl, Strings, Sections), part=part, reader="a translator")
     return list(corpora)  # type: ignore[arg-type]
 
 
