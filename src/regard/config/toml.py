@@ -189,6 +189,7 @@ def _union(choices: tuple[Any, ...], value: object, place: Place, *, usual: str 
         for kind in kinds.keys() & brought.keys():
             place.fail(f"{place.name} has a kind {kind} of its own", "give yours another name")
         kinds |= brought
+    value = _in_full(value, {short: kind for kind, cls in kinds.items() if (short := getattr(cls, "short", ""))})
     scalars = [choice for choice in choices if choice in WORDS]
     literals = [choice for choice in choices if get_origin(choice) is Literal]
     if str in scalars and kinds:
@@ -218,6 +219,15 @@ def _union(choices: tuple[Any, ...], value: object, place: Place, *, usual: str 
     forms = [*(WORDS[scalar] for scalar in scalars), *(f'"{item}"' for choice in literals for item in get_args(choice))]
     forms += [f"a table with a kind ({', '.join(kinds)})"] if kinds else []
     place.fail(f"{place.name} must be {' or '.join(forms)}, not {said(value)}")
+
+
+def _in_full(value: object, short: Mapping[str, str]) -> object:
+    """A kind by its name, where it was called by the short one that papers have for it."""
+    if isinstance(value, str):
+        return short.get(value, value)
+    if isinstance(value, dict) and isinstance(kind := value.get("kind"), str):
+        return {**value, "kind": short.get(kind, kind)}
+    return value
 
 
 def joins(cls: type, choices: tuple[Any, ...]) -> bool:

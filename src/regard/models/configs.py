@@ -29,6 +29,7 @@ class EncoderDecoder:
     """The paper's model: an encoder reads the source, a decoder writes the target and looks at the encoder."""
 
     kind: ClassVar[Literal["translator"]] = "translator"
+    short: ClassVar[str] = "ED"
     d_model: int = 512
     "Width of the residual stream."
     encoder: TrunkConfig = Transformer()
@@ -58,6 +59,7 @@ class LanguageModel:
     """One trunk that goes on with a text, word by word."""
 
     kind: ClassVar[Literal["language-model"]] = "language-model"
+    short: ClassVar[str] = "D"
     d_model: int = 512
     "Width of the residual stream."
     trunk: TrunkConfig = Transformer()

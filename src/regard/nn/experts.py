@@ -77,6 +77,7 @@ class Experts:
     """Feed-forward layers of which each token takes a few."""
 
     kind: ClassVar[Literal["experts"]] = "experts"
+    short: ClassVar[str] = "MoE"
     count: int = 8
     "How many there are."
     router: Router = NoisyTopK()

@@ -24,6 +24,7 @@ class Compressed:
     """Keys and values go through a convolution whose stride is its width; queries keep their length. For self-attention."""
 
     kind: ClassVar[Literal["compressed"]] = "compressed"
+    short: ClassVar[str] = "DMCA"
     size: int = 3
     "How many tokens become one slot; what is left over at the end of a document becomes none."
     null: bool = False
