@@ -103,20 +103,20 @@ def test_gated_feed_forward_multiplies():
 
 
 def test_residual_places():
-    x, double = torch.tensor([[[1.0, 3.0]]]), lambda y: 2 * y
+    x, double, real = torch.tensor([[[1.0, 3.0]]]), lambda y: 2 * y, torch.ones(1, 1, dtype=torch.bool)
     options = {"dropout": 0.0, "skip": True}
-    torch.testing.assert_close(Residual(NoNorm(), 2, placement="pre", **options)(x, double), 3 * x)
-    post = Residual(LayerNorm(eps=0.0), 2, placement="post", **options)(x, double)
+    torch.testing.assert_close(Residual(NoNorm(), 2, placement="pre", **options)(x, double, real), 3 * x)
+    post = Residual(LayerNorm(eps=0.0), 2, placement="post", **options)(x, double, real)
     torch.testing.assert_close(post, torch.tensor([[[-1.0, 1.0]]]))
-    pre = Residual(LayerNorm(eps=0.0), 2, placement="pre", **options)(x, double)
+    pre = Residual(LayerNorm(eps=0.0), 2, placement="pre", **options)(x, double, real)
     torch.testing.assert_close(pre, torch.tensor([[[-1.0, 5.0]]]))
-    torch.testing.assert_close(Residual(NoNorm(), 2, placement="pre", dropout=0.0, skip=False)(x, double), 2 * x)
+    torch.testing.assert_close(Residual(NoNorm(), 2, placement="pre", dropout=0.0, skip=False)(x, double, real), 2 * x)
 
 
 def test_gradient_of_a_residual_is_identity_plus_jacobian():
     weight = torch.randn(3, 3)
-    residual = Residual(NoNorm(), 3, placement="pre", dropout=0.0, skip=True)
-    jacobian = torch.autograd.functional.jacobian(lambda x: residual(x[None, None], lambda y: y @ weight.T)[0, 0], torch.randn(3))
+    residual, real = Residual(NoNorm(), 3, placement="pre", dropout=0.0, skip=True), torch.ones(1, 1, dtype=torch.bool)
+    jacobian = torch.autograd.functional.jacobian(lambda x: residual(x[None, None], lambda y: y @ weight.T, real)[0, 0], torch.randn(3))
     torch.testing.assert_close(jacobian, torch.eye(3) + weight)
 
 

@@ -29,6 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mask", action="append", default=[], metavar="PATTERN", help="draw who may see whom, as [model.encoder.own] writes it; repeatable"
     )
+    plates = "draw what needs no model, to --figure: hull, regression or sinusoid"
+    parser.add_argument("--draw", choices=["hull", "regression", "sinusoid"], metavar="NAME", help=plates)
     parser.add_argument("--length", type=int, default=12, metavar="N", help="positions of a mask (12)")
     parser.add_argument("--port", type=int, default=0, help="where to serve the page on this machine; 0: any free port")
     parser.add_argument("--no-browser", action="store_true", help="print the address of the page and open nothing")
@@ -40,6 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     from regard.look.page import write_page
     from regard.look.trace import load, save
 
+    if arguments.draw:
+        plate(arguments.draw, arguments.figure)
+        return 0
     if arguments.mask:
         masks(arguments.mask, arguments.length, head=numbers(arguments.heads)[0] if arguments.heads else 0, figure=arguments.figure)
         return 0
@@ -160,6 +165,18 @@ def draw(trace, path: str, *, kind, layer, heads, looks) -> None:
         write_figure(path, over_picture(trace, opening.layer, heads or trace.find(opening.kind, opening.layer).heads, looks=looks))
         return
     write_figure(path, figure(trace, opening.kind, opening.layer, heads or [opening.head]))
+
+
+def plate(name: str, path: str | None) -> None:
+    """A drawing of its own."""
+    from regard.errors import UsageError
+    from regard.look.plates import PLATES
+    from regard.look.printing import write_figure
+
+    if not path:
+        raise UsageError("--draw needs a file", do=f"say where to: --draw {name} --figure {name}.svg")
+    write_figure(path, PLATES[name]())
+    told(path, "")
 
 
 def masks(patterns: list[str], length: int, *, head: int, figure: str | None) -> None:

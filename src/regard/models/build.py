@@ -31,6 +31,7 @@ from regard.nn.copying import JointCopy, NoCopy, PointerGenerator, build_copy
 from regard.nn.embed import TokenEmbedding, new_table
 from regard.nn.init import Normal, initialise, initialise_tables
 from regard.nn.label import Label
+from regard.nn.norms import BatchNorm, Norm
 from regard.nn.outputs import Before, Vocabulary
 from regard.nn.trunk import Trunk
 from regard.nn.trunk_convolutional import Convolutional, ConvolutionalTrunk
@@ -79,6 +80,7 @@ def translator(config: EncoderDecoder) -> Translator:
             where="model.tie",
             do='share the tokenizer, or set tie = "target"',
         )
+    _only_the_past(config.embedding.norm)
     target_table = new_table(config.target_vocabulary, config.d_model)
     source_table = target_table if config.tie == "all" else new_table(config.source_vocabulary, config.d_model)
     output_table = new_table(config.target_vocabulary, config.d_model) if config.tie == "none" else target_table
@@ -119,6 +121,7 @@ def translator(config: EncoderDecoder) -> Translator:
 
 
 def writer(config: LanguageModel) -> Writer:
+    _only_the_past(config.embedding.norm)
     if not config.vocabulary:
         raise UsageError("the model does not know its vocabulary", where="model", do="give vocabulary")
     body = trunk(config.trunk, config.d_model, causal=True, name="trunk")
@@ -175,6 +178,12 @@ def tagger(config: Tagger) -> Reader:
         raise UsageError("the model does not know its texts", where="model", do="give vocabulary and labels")
     embedding, encoder = _reading(config)
     return Reader(config, embedding=embedding, encoder=encoder, output=Label(encoder.width, len(config.labels), hidden=config.hidden))
+
+
+def _only_the_past(norm: Norm) -> None:
+    if isinstance(norm, BatchNorm):
+        what = "a batch norm takes its means over all words, those to come among them"
+        raise UsageError(what, where="model.embedding.norm", do="keep it for models that only read; choose layer or rms")
 
 
 def _reading(config: MaskedLanguageModel | Tagger) -> tuple[TokenEmbedding, Trunk]:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.nn.norms import NoNorm, Norm, build_norm
+from regard.nn.norms import NoNorm, Norm, build_norm, normed
 from regard.nn.positions import Positions, Sinusoid, build_positions
 from regard.nn.tap import tap
 from regard.nn.view import Tokens
@@ -48,7 +48,7 @@ class TokenEmbedding(nn.Module):
         if self.positions is not None:
             self.positions.reach(length or ids.shape[1])
             x_BTD = x_BTD + tap(self.positions(tokens.positions), f"{self.name}.position").to(x_BTD.dtype)
-        return tap(self.dropout(self.norm(x_BTD)), f"{self.name}.sum")
+        return tap(self.dropout(normed(self.norm, x_BTD, tokens.real)), f"{self.name}.sum")
 
 
 def new_table(vocabulary: int, d_model: int) -> nn.Parameter:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.nn.narrow import narrow
-from regard.nn.norms import Norm, build_norm
+from regard.nn.norms import Norm, build_norm, normed
 from regard.nn.tap import tap
 
 Placement = Literal["post", "pre"]
@@ -25,14 +25,14 @@ class Residual(nn.Module):
         self.placement: Placement = placement
         self.skip, self.name = skip, name
 
-    def forward(self, x: Float[Tensor, "B T D"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T D"]:
+    def forward(self, x: Float[Tensor, "B T D"], sublayer: Callable[[Tensor], Tensor], real: Bool[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         x = tap(x, f"{self.name}.input")
         if self.placement == "pre":
-            return self._join(x, sublayer(narrow(self._normed(x))))
-        return self._normed(self._join(x, sublayer(x)))
+            return self._join(x, sublayer(narrow(self._normed(x, real))))
+        return self._normed(self._join(x, sublayer(x)), real)
 
-    def _normed(self, x: Tensor) -> Tensor:
-        return tap(self.norm(x), f"{self.name}.normed")
+    def _normed(self, x: Tensor, real: Tensor) -> Tensor:
+        return tap(normed(self.norm, x, real), f"{self.name}.normed")
 
     def _join(self, x: Tensor, change: Tensor) -> Tensor:
         change = tap(self.dropout(change), f"{self.name}.change")

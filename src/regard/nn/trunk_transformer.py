@@ -20,7 +20,7 @@ from regard.nn.cache import State, new_state
 from regard.nn.experts import Experts, build_feed_forward
 from regard.nn.feedforward import FeedForward
 from regard.nn.narrow import narrow
-from regard.nn.norms import LayerNorm, Norm, build_norm
+from regard.nn.norms import BatchNorm, LayerNorm, Norm, build_norm, normed
 from regard.nn.residual import Placement, Residual
 from regard.nn.tap import tap
 from regard.nn.trunk import Trunk
@@ -103,17 +103,19 @@ class Block(nn.Module):
         self.feed_forward_residual = Residual(config.norm, d_model, name=f"{name}.feed_forward", **residual)
 
     def forward(self, x_BTD: Float[Tensor, "B T D"], view: View) -> Float[Tensor, "B T D"]:
-        x_BTD = self.own_residual(x_BTD, lambda x: self.own(x, view))
+        real = view.own.real
+        x_BTD = self.own_residual(x_BTD, lambda x: self.own(x, view), real)
         for memory, (cross, residual) in enumerate(zip(self.cross, self.cross_residual, strict=True)):
-            x_BTD = residual(x_BTD, lambda x, cross=cross, memory=memory: cross(x, view, memory))
-        return tap(self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, view.own)), f"{self.name}.stream")
+            x_BTD = residual(x_BTD, lambda x, cross=cross, memory=memory: cross(x, view, memory), real)
+        return tap(self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, view.own), real), f"{self.name}.stream")
 
     def step(self, x_RTD: Tensor, view: View, state: State, layer: int, sources: tuple[Tokens, ...]) -> Tensor:
         past, slots = state.layers[layer], state.slots
-        x_RTD = self.own_residual(x_RTD, lambda x: self.own.step(x, view, past, slots))
+        real = view.own.real
+        x_RTD = self.own_residual(x_RTD, lambda x: self.own.step(x, view, past, slots), real)
         for cross, residual, memory, tokens in zip(self.cross, self.cross_residual, state.cross[layer], sources, strict=True):
-            x_RTD = residual(x_RTD, lambda x, cross=cross, memory=memory, tokens=tokens: cross.look(x, view, memory, tokens))
-        return tap(self.feed_forward_residual(x_RTD, lambda x: self.feed_forward(x, view.own)), f"{self.name}.stream")
+            x_RTD = residual(x_RTD, lambda x, cross=cross, memory=memory, tokens=tokens: cross.look(x, view, memory, tokens), real)
+        return tap(self.feed_forward_residual(x_RTD, lambda x: self.feed_forward(x, view.own), real), f"{self.name}.stream")
 
 
 class TransformerTrunk(Trunk):
@@ -130,6 +132,9 @@ class TransformerTrunk(Trunk):
         if config.recalls and not all(isinstance(own, TransformerXL) for own in config.cycle or (config.own,)):
             do = "give all of them the slot transformer-xl"
             raise UsageError("some of its layers remember the segment before, and some do not", where=name, do=do)
+        if causal and isinstance(config.norm, BatchNorm):
+            do = "keep it for encoders; choose layer or rms"
+            raise UsageError("a batch norm takes its means over all words, those to come among them", where=f"{name}.norm", do=do)
         axes = {"causal": causal, "memories": memories, "common": {}}
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             Block(config, d_model, layer=layer, name=f"{name}.{layer}", **axes) for layer in range(config.layers)
@@ -145,7 +150,7 @@ class TransformerTrunk(Trunk):
         sources = state.memory_tokens if state is not None else ()
         for layer, block in enumerate(self.blocks):
             x_BTD = block(x_BTD, view) if state is None else block.step(x_BTD, view, state, layer, sources)
-        return tap(narrow(self.norm(x_BTD)), f"{self.name}.states")
+        return tap(narrow(normed(self.norm, x_BTD, view.own.real)), f"{self.name}.states")
 
     def new_state(self, rows: int, capacity: int, *, beam: int = 1, device: torch.device | str = "cpu") -> State:
         kept = [block.own.new_cache(rows, capacity) for block in self.blocks]
