@@ -13,6 +13,7 @@ from regard.data.tokenise import (
     TokenizerConfig,
     Unigram,
     Word,
+    lending,
     load_tokenizer,
     sample_pairs,
     train_tokenizer,
@@ -142,3 +143,19 @@ def test_a_damaged_file_is_a_model_error(tmp_path):
 def test_configs_survive_toml(config):
     assert structure(TokenizerConfig, unstructure(config)) == config
     assert "kind" in dumps(config)
+
+
+def test_strange_words_of_one_source_have_ids_beyond_all_others():
+    plain = train_tokenizer(Word(tags=("<2de>",), min_count=2), ["a a b b", "a b"])
+    source, target = lending(plain, plain, "<2de> a Xaver b Ylva Xaver")
+    assert plain.strange("<2de> a Xaver b Ylva Xaver") == ["Xaver", "Ylva"]
+    first = plain.size
+    assert source.encode("<2de> a Xaver b Ylva Xaver")[2::1] == [first, plain.encode("b")[0], first + 1, first]
+    assert source.encode("<2de>")[0] == plain.encode("<2de>")[0] < first
+    assert target.encode("Ylva Zoe b") == [first + 1, UNK, *plain.encode("b")]
+    assert target.decode([first + 1, *plain.encode("<2de> b"), first]) == "Ylva <2de> b Xaver" and target.piece(first) == "Xaver"
+    assert source.size == plain.size and lending(plain, plain, "a b") == (plain, plain)
+
+
+def test_who_spells_has_no_strange_words():
+    assert train_tokenizer(Byte(), []).strange("Xaver") == []

@@ -24,7 +24,7 @@ from regard.data.ragged import Ragged, RaggedWriter
 from regard.data.stream import PairCache
 from regard.data.subwords import LONGEST_WORD, SPACE, SubwordVocabulary
 from regard.data.text import Defect, unreadable
-from regard.data.tokenise import Tokenizer, sample_pairs
+from regard.data.tokenise import Tokenizer, lending, sample_pairs
 from regard.data.words import most_frequent
 from regard.errors import DataError, OutOfMemory
 
@@ -52,21 +52,23 @@ def prepare_pairs(
     workers: int = 0,
     progress: Progress | None = None,
     on_defect: Callable[[Defect], None] | None = None,
+    lends: bool = False,
 ) -> PairCache:
     """The cache of these corpora under `folder`: the one that is there if nothing changed, else a new one.
 
     `workers` 0 = by the size of the corpus. `progress` is told the pairs done and the part done; it may raise to stop the work.
+    `lends`: words of a source that the vocabulary lacks get ids beyond it, for their own pair, so that they can be copied.
     Where a tokenizer has sampling set, spellings are drawn for each word here, so that batches only choose among them.
     """
     filters = filters or Filters()
-    key = _key(corpora, tokenizers, root=root, filters=filters, seed=seed)
+    key = _key(corpora, tokenizers, root=root, filters=filters, seed=seed, lends=lends)
     place = Path(folder, key)
     if complete(place):
         return PairCache.load(place)
     size = sum(path.stat().st_size * COMPRESSED.get(path.suffix, 1.0) for corpus in corpora for path in paths(corpus, root=root))
     workers = workers or (1 if size < SMALL else min(os.cpu_count() or 1, 16))
     with unfinished(place) as work:
-        sides = [_Side(work, name, tokenizer) for name, tokenizer in zip(("source", "target"), tokenizers, strict=True)]
+        sides = [_Side(work, name, tokenizer, lends=lends) for name, tokenizer in zip(("source", "target"), tokenizers, strict=True)]
         if any(tokenizer.sampling for tokenizer in tokenizers):
             sample = sample_pairs(corpora, SAMPLED_PAIRS, root=root, filters=filters, seed=seed)
             for number, side in enumerate(sides):
@@ -78,7 +80,7 @@ def prepare_pairs(
         for corpus in corpora:
             start = done
             pairs = read_pairs(corpus, counts, root=root, filters=filters, on_defect=on_defect)
-            encoders = sides[0].encoder, sides[1].encoder
+            encoders = sides[0].encoder, sides[1].encoder, lends
             for source, target, text_bytes in ordered_map(_encode, chunks(pairs, CHUNK), setup=_set_up, given=encoders, workers=workers):
                 sides[0].append(*source)
                 sides[1].append(*target)
@@ -98,10 +100,10 @@ def prepare_pairs(
 class _Side:
     """One side while it is written."""
 
-    def __init__(self, folder: Path, name: str, tokenizer: Tokenizer):
+    def __init__(self, folder: Path, name: str, tokenizer: Tokenizer, *, lends: bool):
         self.folder, self.name, self.tokenizer, self.encoder, self.draws = folder, name, tokenizer, tokenizer, 0
         self._best_lengths: NDArray[np.int64] | None = None
-        self._open(tokenizer.size)
+        self._open(1 << 31 if lends else tokenizer.size)
         self._lengths = open(folder / f"{name}.lengths", "wb")  # noqa: SIM115
 
     def _open(self, size: int) -> None:
@@ -145,7 +147,9 @@ def _set_up(given: Any) -> None:
 
 
 def _encode(pairs: list[tuple[str, str]]) -> tuple[tuple[NDArray, NDArray], tuple[NDArray, NDArray], int]:
-    one, other = ([tokenizer.encode(pair[side]) for pair in pairs] for side, tokenizer in enumerate(_given))
+    one, other, lends = _given
+    found = [lending(one, other, source) if lends else (one, other) for source, _ in pairs]
+    one, other = ([each[side].encode(pair[side]) for each, pair in zip(found, pairs, strict=True)] for side in (0, 1))
     return flat(one), flat(other), sum(len(source) + len(target) + 2 for source, target in pairs)
 
 
@@ -215,10 +219,10 @@ def digest(described: Iterable[tuple[str, Iterable[Path]]]) -> str:
     return found.hexdigest()
 
 
-def _key(corpora: Sequence[Corpus], tokenizers: Iterable[Tokenizer], *, root: str | Path, filters: Filters, seed: int) -> str:
+def _key(corpora: Sequence[Corpus], tokenizers: Iterable[Tokenizer], *, root: str | Path, filters: Filters, seed: int, lends: bool) -> str:
     marks = [tokenizer.fingerprint for tokenizer in tokenizers]
     drawn = (seed, DRAWS, SAMPLED_PAIRS, SAMPLED_WORDS) if any(tokenizer.sampling for tokenizer in tokenizers) else ()
-    facts = (FORMAT, fingerprint(corpora, root=root), marks, repr(filters), drawn)
+    facts = (FORMAT, fingerprint(corpora, root=root), marks, repr(filters), drawn, *(("lends",) if lends else ()))
     return hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
 
 

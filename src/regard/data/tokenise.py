@@ -17,7 +17,7 @@ from regard.data.parallel import Corpus, Filters, paths, read_pairs
 from regard.data.spelling import Bpe, Byte, Character, Pitches, TokenizerConfig, Unigram, Word
 from regard.data.subwords import SubwordVocabulary
 from regard.data.surface import Surface, prepare, restore
-from regard.data.words import ByteVocabulary, CharacterVocabulary, PitchVocabulary, WordVocabulary
+from regard.data.words import ByteVocabulary, CharacterVocabulary, LentVocabulary, PitchVocabulary, WordVocabulary
 from regard.errors import DataError, ModelError, UsageError
 
 __all__ = ["BOS", "EOS", "FIRST", "PAD", "UNK", "Bpe", "Byte", "Character", "Pitches", "Tokenizer", "TokenizerConfig", "Unigram", "Word"]
@@ -72,7 +72,7 @@ class Tokenizer:
         run: list[int] = []
         opens = True
         for place in ids:
-            if place >= self.vocabulary.size:
+            if self.vocabulary.size <= place < self.size:
                 if run:
                     parts.append(self.vocabulary.decode(run, opens=opens))
                 parts.append(self.tags[place - self.vocabulary.size])
@@ -97,7 +97,7 @@ class Tokenizer:
         """How one id is written."""
         if place < FIRST:
             return MARKS[place]
-        return self.vocabulary.piece(place) if place < self.vocabulary.size else self.tags[place - self.vocabulary.size]
+        return self.tags[place - self.vocabulary.size] if self.vocabulary.size <= place < self.size else self.vocabulary.piece(place)
 
     def save(self, folder: str | Path, name: str) -> None:
         """Writes tokenizer.NAME.json, and tokenizer.NAME.model where SentencePiece has one."""
@@ -115,6 +115,21 @@ class Tokenizer:
     def words(self, text: str) -> list[str]:
         """The words of a text that `knowing` can give ids of their own."""
         return [word for part in _untagged(self, self.prepare(text)) for word in part.split(" ") if word]
+
+    def strange(self, text: str) -> list[str]:
+        """The words of a text that a vocabulary of words lacks, each once; of other vocabularies none, since they spell."""
+        if type(self.vocabulary) is not WordVocabulary:
+            return []
+        words = [word for part in _untagged(self, self.prepare(text)) for word in part.split()]
+        return list(dict.fromkeys(word for word in words if self.vocabulary.encode(word) == [UNK]))
+
+    def lent(self, words: Sequence[str]) -> Tokenizer:
+        """The tokenizer for a single example, in whose source these strange words stand: they have the ids `size`, `size` + 1, ..."""
+        if not words:
+            return self
+        assert isinstance(self.vocabulary, WordVocabulary)
+        vocabulary = LentVocabulary(self.vocabulary, words, first=self.size)
+        return Tokenizer(vocabulary, surface=self.surface, language=self.language, tags=self.tags)
 
     def knowing(self, words: Sequence[str]) -> Tokenizer:
         """A tokenizer that gives these words one id each, after its last own id; every other text is spelled as before."""
@@ -147,6 +162,12 @@ class Tokenizer:
             return part
         spaced = " " if self._tag is not None and part.startswith(" ") else ""  # what parts a word from the tag before it
         return spaced + prepare(part, self.surface, language=self.language)
+
+
+def lending(source: Tokenizer, target: Tokenizer, text: str) -> tuple[Tokenizer, Tokenizer]:
+    """Both tokenizers for the pair whose source this text is: what it has of strange words can be said on either side."""
+    words = source.strange(text)
+    return source.lent(words), target.lent(words)
 
 
 def load_tokenizer(folder: str | Path, name: str) -> Tokenizer:

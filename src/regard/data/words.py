@@ -34,6 +34,24 @@ class WordVocabulary:
         return self.words[place - FIRST] if place >= FIRST else "<unk>"
 
 
+class LentVocabulary(WordVocabulary):
+    """The same, for a single example: words of its source that the vocabulary lacks have ids beyond all others."""
+
+    def __init__(self, known: WordVocabulary, lent: Sequence[str], *, first: int):
+        self.words, self.size = known.words, known.size
+        self.lent, self._first, self._known = tuple(lent), first, known
+        self._lent_ids = {word: place for place, word in enumerate(self.lent, first)}
+
+    def encode(self, text: str, *, opens: bool = True) -> list[int]:
+        words = text.split()
+        return [
+            self._lent_ids.get(word, UNK) if place == UNK else place for word, place in zip(words, self._known.encode(text), strict=True)
+        ]
+
+    def piece(self, place: int) -> str:
+        return self.lent[place - self._first] if place >= self._first else super().piece(place)
+
+
 class CharacterVocabulary:
     """Unicode code points; those beyond the coverage are UNK, or their UTF-8 bytes where there is byte fallback."""
 

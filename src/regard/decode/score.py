@@ -12,6 +12,7 @@ from torch import Tensor
 
 from regard.data.batch import IGNORED, PairBatch
 from regard.data.layouts import Rows, padded
+from regard.data.tokenise import Tokenizer, lending
 
 Pair = tuple[Sequence[int], Sequence[int]]  # ids of source and target, without marks
 
@@ -29,6 +30,12 @@ class PairScore:
     @property
     def tokens(self) -> int:
         return len(self.log_probs)
+
+
+def encoded(tokenizers: tuple[Tokenizer, Tokenizer], pair: tuple[str, str], *, copies: bool) -> Pair:
+    """The ids of both sides, for a model that can copy words that it does not know, or for one that cannot."""
+    source, target = lending(*tokenizers, pair[0]) if copies else tokenizers
+    return source.encode(pair[0]), target.encode(pair[1])
 
 
 def score_pairs(

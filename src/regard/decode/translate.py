@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from regard.data.marks import UNK
-from regard.data.tokenise import Tokenizer
+from regard.data.tokenise import Tokenizer, lending
 from regard.decode.beam import Beam
 from regard.decode.constrain import Banned, Constraint, Never, NoRepeat
 from regard.decode.draft import Hypothesis, Job
@@ -106,9 +106,11 @@ def translate(
     marks: Marks = Marks(),  # noqa: B008 (frozen)
     room: Room = Room(),  # noqa: B008
     warn: Callable[[str], None] = lambda message: None,
+    copies: bool = False,
 ) -> list[Translation]:
     """One translation for each text, in order.
 
+    `copies`: the model can write words of the source that stand in no vocabulary.
     `prefixes`: how each target must begin ("" for anyhow). `banned`: phrases that no target contains. `longest_source` and
     `longest_target`: most tokens that the model takes, marks included, 0 for any number. A longer source is cut, which is told to `warn`
     and in `dropped`. `first` is the line number of the first text, on which the randomness of samples hangs.
@@ -119,8 +121,10 @@ def translate(
     jobs: list[Job] = []
     places: list[int] = []
     lost: list[int] = []
+    spoken: list[tuple[Tokenizer, Tokenizer]] = []
     for place, text in enumerate(texts):
-        ids = source.encode(text) if text.strip() else []
+        reader, writer = lending(source, target, text) if copies else (source, target)
+        ids = reader.encode(text) if text.strip() else []
         if not ids:
             answers[place] = Translation(text, (Candidate("", ""),))
             continue
@@ -128,11 +132,12 @@ def translate(
         if over:
             ids = ids[:-over]
             warn(f"line {first + place + 1}: {len(ids) + over} tokens are more than the model takes; the last {over} were left out")
-        prefix = tuple(target.encode(prefixes[place])) if prefixes and prefixes[place] else ()
+        prefix = tuple(writer.encode(prefixes[place])) if prefixes and prefixes[place] else ()
         limit = decoding.limit(len(ids), model=max(longest_target - 1, 1) if longest_target else 0)
         jobs.append(Job((*ids, marks.end), limit, decoding.min_length, prefix, number=first + place))
         places.append(place)
         lost.append(over)
+        spoken.append((reader, writer))
     phrases = [ids for ids in map(target.encode, banned) if ids]
     found = decode(
         open_stepper,
@@ -143,8 +148,8 @@ def translate(
         room=room,
         attention=alignment,
     )
-    for place, job, over, hypotheses in zip(places, jobs, lost, found, strict=True):
-        candidates = tuple(_candidate(one, job, source, target) for one in hypotheses)
+    for place, job, over, (reader, writer), hypotheses in zip(places, jobs, lost, spoken, found, strict=True):
+        candidates = tuple(_candidate(one, job, reader, writer) for one in hypotheses)
         answers[place] = Translation(texts[place], candidates, dropped=over)
     return [answers[place] for place in range(len(texts))]
 

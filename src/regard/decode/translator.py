@@ -11,6 +11,7 @@ from regard.decode.engine import Room
 from regard.decode.state import OpenStepper
 from regard.decode.step_translator import opener
 from regard.decode.translate import Decoding, Translation, translate
+from regard.models.copying import CopyingTranslator
 from regard.models.translator import Translator
 from regard.nn.positions import Learned
 
@@ -51,6 +52,7 @@ def translate_texts(
             first=first + start,
             room=room(model.device),
             warn=warn,
+            copies=isinstance(model, CopyingTranslator),
         )
     return found
 

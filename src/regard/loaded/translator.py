@@ -10,12 +10,13 @@ import torch
 
 from regard.config.toml import structure
 from regard.decode.ensemble import ensemble
-from regard.decode.score import PairScore, score_pairs
+from regard.decode.score import PairScore, encoded, score_pairs
 from regard.decode.step_translator import opener
 from regard.decode.translate import Decoding, Translation
 from regard.decode.translator import translate_texts
 from regard.errors import ModelError, UsageError
 from regard.loaded.inside import Inside, Thing
+from regard.models.copying import CopyingTranslator
 from regard.models.saved import SavedTranslator
 from regard.train.device import Machine
 
@@ -85,9 +86,10 @@ class LoadedTranslator(Inside):
         """Log-probabilities of given translations."""
         if len(sources) != len(targets):
             raise UsageError(f"{len(sources)} sources and {len(targets)} targets", do="give a target for each source")
-        pairs = [(self.source.encode(source), self.target.encode(target)) for source, target in zip(sources, targets)]
+        copies = isinstance(self.model, CopyingTranslator)
+        pairs = [encoded((self.source, self.target), pair, copies=copies) for pair in zip(sources, targets)]
         with self._precision():
-            return score_pairs(lambda batch: self.model.output(self.model(batch)), pairs, device=self.machine.device)
+            return score_pairs(self.model.scores, pairs, device=self.machine.device)
 
     def reading(self, thing: Thing, *, decoding: Decoding | None = None) -> Reading:
         """The text and its translation."""

@@ -19,7 +19,7 @@ from regard.data.picture_batch import PictureBatch
 from regard.data.spelled_words import SpelledWords, unlabelled
 from regard.data.subwords import SPACE, SubwordVocabulary
 from regard.data.text_batch import labelled_texts
-from regard.data.tokenise import Tokenizer
+from regard.data.tokenise import Tokenizer, lending
 from regard.decode.beam import Beam
 from regard.decode.draft import Hypothesis, Job
 from regard.decode.engine import decode
@@ -33,6 +33,7 @@ from regard.decode.write import text_batch
 from regard.errors import UsageError
 from regard.look.trace import Answer, Choice, Kind, NextWord, Picture, Token
 from regard.models.configs import Tagger
+from regard.models.copying import CopyingTranslator
 from regard.models.image_classifier import ImageLabeller, PictureEncoder
 from regard.models.reader import Reader
 from regard.models.saved import Saved, as_translator, as_writer
@@ -83,6 +84,8 @@ class Reading:
 
     def log_probs(self) -> Float[Tensor, "*T V"]:
         """One pass of the model, and what it holds probable: at every step, or of the whole."""
+        if isinstance(self.model, Translator):
+            return self.model.scores(self.batch)[self.place].float().log_softmax(-1)
         return self.model.output(self.model(self.batch))[self.place].float().log_softmax(-1)  # type: ignore[operator]
 
     def slot(self, kind: Kind | None = None) -> tuple[Kind, Slot]:
@@ -107,6 +110,8 @@ def translation(saved: Saved, text: str, *, decoding: Decoding) -> Reading:
     """A text and its translation, which is searched for first."""
     translator = as_translator(saved)
     model, source, target = translator.model, translator.source, translator.target
+    if isinstance(model, CopyingTranslator):
+        source, target = lending(source, target, text)
     ids, found = _search(model, source.encode(text) if text.strip() else [], decoding)
     batch = padded(_one(ids), _one(found[0].tokens), np.arange(1)).to(model.device)
 

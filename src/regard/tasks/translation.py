@@ -18,7 +18,7 @@ from regard.data.stream import PairCache
 from regard.data.strings import Strings
 from regard.data.tokenise import Tokenizer, train_tokenizers
 from regard.decode.sample import Greedy
-from regard.decode.score import score_pairs
+from regard.decode.score import encoded, score_pairs
 from regard.decode.translator import translate_texts
 from regard.errors import DataError
 from regard.evaluate.measure import Score
@@ -28,6 +28,7 @@ from regard.models.configs import EncoderDecoder
 from regard.models.copying import CopyingTranslator
 from regard.models.saved import Saved, as_translator, save_model
 from regard.models.translator import Translator
+from regard.nn.copying import NoCopy
 from regard.run import Run, root_of
 from regard.tasks.protocol import Check
 from regard.tasks.refusing import only
@@ -148,11 +149,12 @@ class Translation:
 
     def _expected(self, model: nn.Module, pairs: Sequence[tuple[str, str]], machine: Machine) -> Score:
         """How well the model expects the right translations."""
-        source, target = self.tokenizers
-        ids = [(source.encode(text), target.encode(wanted)) for text, wanted in pairs]
+        ids = [encoded(self.tokenizers, pair, copies=isinstance(model, CopyingTranslator)) for pair in pairs]
         with machine.autocast():
             told = score_pairs(_translator(model).scores, ids, device=machine.device)
-        return log_perplexity(-sum(one.log_prob for one in told), tokens=sum(one.tokens for one in told), tokenizer=target.fingerprint)
+        return log_perplexity(
+            -sum(one.log_prob for one in told), tokens=sum(one.tokens for one in told), tokenizer=self.tokenizers[1].fingerprint
+        )
 
 
 def open_translation(
@@ -184,6 +186,7 @@ def open_translation(
             seed=run.train.seed,
             workers=run.data.workers,
             progress=lambda *_: signals.check(),
+            lends=not isinstance(config.copy, NoCopy),
         )
 
     if not ranks.first:
