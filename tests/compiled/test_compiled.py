@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from regard.data.batch import PairBatch
 from regard.nn.view import Tokens
 from regard.train.loss import CrossEntropy, Objective
 from small_run import log_of, regard
+from unit.test_segment_batches import batches as segments
+from unit.test_segment_batches import objective
 
 FIXED = layouts.Fixed(length=48, longest=12, documents=16)
 LAYOUTS: dict[str, Callable[..., PairBatch]] = {
@@ -103,6 +106,15 @@ def test_the_objective_breaks_only_at_the_loss():
         batch = batch_of("packed", seed)
         torch.testing.assert_close(compiled(batch), objective(batch), rtol=0, atol=1e-12)
     assert graphs.frame_count == 1
+
+
+def test_segments_that_are_remembered_are_compiled_for_the_first_and_for_all_others():
+    """Where each stream has come to is kept outside of the graphs, which are those of an empty memory and of one that is there."""
+    plain, graphs = objective(3).train(), CompileCounterWithBackend("eager")
+    compiled = torch.compile(objective(3).train(), dynamic=True, backend=graphs)
+    for batch, _ in islice(segments(static=True).after(), 12):
+        torch.testing.assert_close(compiled(batch), plain(batch), rtol=0, atol=1e-4)
+    assert graphs.frame_count <= 3
 
 
 @pytest.mark.skipif(

@@ -1,6 +1,7 @@
 """Transformer-XL's slot: the score of two positions by hand, naive loops, what is remembered and what is not."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -16,6 +17,7 @@ from regard.nn.feedforward import FeedForward
 from regard.nn.tap import record
 from regard.nn.trunk_transformer import Transformer, TransformerTrunk
 from regard.nn.view import Tokens, View
+from unit.test_attention_biases import Largest
 
 D, H, E = 6, 2, 3
 
@@ -159,9 +161,24 @@ def test_the_last_real_ones_are_remembered_whatever_lies_between():
         past.trim(1)
 
 
+def test_what_is_not_seen_may_stand_anywhere_and_costs_nothing():
+    """A memory of another document, and one that was left behind: their distances have no vectors."""
+    made, x = slot(memory=4), rows(3)
+    past = Recent(2, 4)
+    made.step(rows(4, seed=2), View(facts(10**7, 10**7 + 4)), past, None)
+    assert past.tokens is not None
+    past.tokens = replace(past.tokens, documents=past.tokens.documents + 1, real=past.tokens.real & (torch.arange(2)[:, None] > 0))
+    with Largest() as largest:
+        found = made.step(x, View(facts(0, 3)), past, None)
+    assert largest.numbers < 10**4
+    torch.testing.assert_close(found, made(x, View(facts(0, 3))), atol=1e-12, rtol=0)
+
+
 def test_clamped_distances_are_one():
     made = slot(attention=Attention(score=OffsetDot(), bias=RelativeSinusoid(clamp=2), biases=False))
     bias = made.bias.scores(rows(1).view(2, 1, H, E).transpose(1, 2), torch.tensor([[[-9, -3, -2, -1, 0]]]).expand(2, 1, 5))
+    far = made.bias.scores(rows(1).view(2, 1, H, E).transpose(1, 2), torch.full((2, 1, 1), -9))
+    torch.testing.assert_close(far[..., 0], bias[..., 0])
     assert torch.equal(bias[..., 0], bias[..., 2]) and torch.equal(bias[..., 1], bias[..., 2])
     assert not torch.isclose(bias[..., 2], bias[..., 3]).any()
 

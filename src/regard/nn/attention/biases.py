@@ -244,26 +244,22 @@ class RelativeSinusoidBias(nn.Module):
         nn.init.zeros_(self.offset_HE)
 
     def scores(self, query: Float[Tensor, "B H T E"], distance: Int[Tensor, "#B T S"]) -> Float[Tensor, "B H T S"]:
-        # T products for each distance, spread over the keys: never T x S x E numbers.
-        if self.config.clamp:
-            distance = distance.clamp(-self.config.clamp, self.config.clamp)
-        least, most = self._ends(query, distance)
+        least, most = distance.aminmax()
+        return self.between(query, distance, int(least), int(most))
+
+    def between(self, query: Float[Tensor, "B H T E"], distance: Int[Tensor, "#B T S"], least: int, most: int) -> Float[Tensor, "B H T S"]:
+        """The same where it is known how far the distances go: each of those has a vector, whether it occurs or not."""
+        if reach := self.config.clamp:
+            least, most = (max(-reach, min(reach, end)) for end in (least, most))
+            distance = distance.clamp(least, most)
         away_R = -torch.arange(least, most + 1, device=query.device)  # the paper's i - j
         with torch.autocast(query.device.type, enabled=False):
             far_RD = sinusoid(away_R, self.map.in_features, self.sinusoid).to(self.map.weight.dtype)
             far_HRE = self.map(far_RD).unflatten(-1, (self.heads, -1)).transpose(0, 1).to(query.dtype)
         leaning = query + self.offset_HE[:, None].to(query.dtype)
+        # T products for each distance, spread over the keys: never T x S x E numbers.
         by_distance_BHTR = leaning @ far_HRE.mT * query.shape[-1] ** -0.5
         return by_distance_BHTR.gather(-1, (distance - least)[:, None].expand(*query.shape[:3], -1))
-
-    def _ends(self, query: Tensor, distance: Tensor) -> tuple[int, int]:
-        """Least and largest distance that need a vector; asked of the distances, unless that would hold up a device or a compiler."""
-        if self.config.clamp:
-            return -self.config.clamp, self.config.clamp
-        if torch.compiler.is_compiling():
-            return 1 - distance.shape[2], max(query.shape[2], distance.shape[2]) - 1
-        least, most = distance.aminmax()
-        return int(least), int(most)
 
 
 BuiltBias = NoBias | ByDistance | RelativeBias | RelativeSinusoidBias  # what attend takes

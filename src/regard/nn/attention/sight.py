@@ -102,7 +102,18 @@ class Sight:
         in_order = self.plain or (self.same and self.queries is not None and self.queries.upright)
         if in_order and self.lengths[0] == self.lengths[1] and hasattr(bias, "in_order"):
             return bias.in_order(query)
+        if hasattr(bias, "between"):
+            return bias.between(query, *self.remember("seen distance", self._seen_distance))
         return bias.scores(query, self.distance())
+
+    def _seen_distance(self) -> tuple[Tensor, int, int]:
+        """The distance of what is seen, 0 for what is not, which may stand anywhere; and the least and the largest of them."""
+        distance = torch.where(self.allowed().any(1), self.distance(), 0)
+        if torch.compiler.is_compiling():  # nothing may be asked of the device: what is seen stands in a row
+            T, S = self.lengths
+            return distance.clamp(1 - S, T - 1), 1 - S, T - 1
+        least, most = distance.aminmax()
+        return distance, int(least), int(most)
 
     def _allowed(self) -> Tensor:
         queries, keys = self.tokens()
