@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from regard.data.plane import hull
-from regard.look import chart as charts
-from regard.look.chart import MARGIN, chart
 from regard.look.drawing import Box, Line
 from regard.look.plates import CELL, PLATES, POSITIONS, VALUES, WIDTH, draw_sinusoid, outputs, regression, shade
+from regard.look.plot import LEFT, RIGHT, plot
+from regard.look.plot import WIDTH as PAPER
 from regard.look.printing import svg
 from regard.nn.positions import Sinusoid, sinusoid
 from small_run import regard
@@ -44,17 +44,17 @@ def test_each_square_of_the_sinusoid_has_its_number():
     assert (shade(0), shade(1), shade(-1)) == ("#ffffff", "#d4601a", "#2f66d0")
 
 
-def test_a_chart_puts_points_where_they_belong():
-    line, left = [(0.0, 1.0), (5.0, 100.0), (10.0, 10.0)], float(MARGIN)
+def test_a_plot_puts_points_where_they_belong():
+    line, left = [(0.0, 1.0), (5.0, 100.0), (10.0, 10.0)], float(LEFT)
     for logarithmic in (False, True):
-        drawing = chart("a", {"one": line}, logarithmic=logarithmic)
+        drawing = plot("a", {"one": line}, logarithmic=logarithmic)
         (drawn,) = [mark for mark in drawing.marks if isinstance(mark, Line) and len(mark.points) == 3]
-        assert [x for x, _ in drawn.points] == [left, charts.WIDTH / 2, charts.WIDTH - left]
+        assert [x for x, _ in drawn.points] == pytest.approx([left, (left + PAPER - RIGHT) / 2, PAPER - RIGHT])
         heights = [y for _, y in drawn.points]
         assert heights[0] > heights[2] > heights[1]
         share = (heights[0] - heights[2]) / (heights[0] - heights[1])
         assert share == pytest.approx(0.5 if logarithmic else 9 / 99)
-    assert not [mark for mark in chart("a", {"one": [(0.0, 0.0), (1.0, 2.0)]}, logarithmic=True).marks if "nan" in str(mark)]
+    assert not [mark for mark in plot("a", {"one": [(0.0, 0.0), (1.0, 2.0)]}, logarithmic=True).marks if "nan" in str(mark)]
 
 
 @pytest.mark.parametrize("name", PLATES)

@@ -142,9 +142,9 @@ def batch(noise: Any):
 
 
 def draw(path: str | None, title: str, lines: Mapping[str, Sequence[float]], *, first: int, logarithmic: bool) -> None:
-    from regard.look.chart import chart
+    from regard.look.plot import plot
     from regard.look.printing import write_figure
 
     if path:
         points = {name: [(float(place), value) for place, value in enumerate(line, first)] for name, line in lines.items()}
-        write_figure(path, chart(title, points, logarithmic=logarithmic))
+        write_figure(path, plot(title, points, across="steps" if first else "layer", logarithmic=logarithmic))

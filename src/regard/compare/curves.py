@@ -8,8 +8,8 @@ from statistics import fmean
 from regard.compare.runs import folder_of
 from regard.compare.sweep import Sweep
 from regard.errors import UsageError
-from regard.look.chart import Points, chart
 from regard.look.drawing import Drawing
+from regard.look.plot import Points, plot
 from regard.train.log import read_log
 
 
@@ -25,7 +25,7 @@ def curves(sweep: Sweep, out: Path) -> Drawing:
         raise UsageError("no run was watched while it learned", where=sweep.name, do="name validation examples: [[data.valid]]")
     lines = {variant.name: averaged(logs[variant.name], names[0]) for variant in sweep.variants}
     told = {name: f"{name}: {line[-1][1]:.4g} at step {line[-1][0]:,}" for name, line in lines.items() if line}
-    return chart(f"{sweep.name}: {names[0]}", {told[name]: lines[name] for name in told})
+    return plot(f"{sweep.name}: {names[0]}", {told[name]: lines[name] for name in told}, across="steps")
 
 
 def averaged(logs: list[list[dict]], name: str) -> Points:

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 
 from regard.data.plane import hull
-from regard.look.chart import chart
 from regard.look.drawing import FAINT, Box, Drawing, Mark, Words
+from regard.look.plot import plot
 from regard.nn.attention.attend import attend
 from regard.nn.attention.normalise import Epanechnikov, Normaliser, Softmax
 from regard.nn.attention.scores import Gaussian, NegativeDistance, ScaledDot
@@ -47,9 +47,8 @@ def regression(kernel: str, x: Sequence[float]) -> Float[np.ndarray, "T"]:
 def draw_hull() -> Drawing:
     corners = [VALUES[place] for place in hull(np.array(VALUES)).tolist()]
     found = [(float(x), float(y)) for x, y in outputs()]
-    return chart(
-        "What attention gathers (+) lies within the hull of the values", {"hull of five values": [*corners, corners[0]]}, dots=found
-    )
+    outline = {"hull of five values": [*corners, corners[0]]}
+    return plot("What attention gathers lies within the hull of the values", outline, dots={"outputs of sixty queries": found})
 
 
 def draw_regression() -> Drawing:
@@ -58,7 +57,7 @@ def draw_regression() -> Drawing:
         f"{kernel}: {regression(kernel, [ASKED])[0]:.4f} at {ASKED}": list(zip(x, regression(kernel, x).tolist(), strict=True))
         for kernel in KERNELS
     }
-    return chart("Kernel regression through three points, by attention", lines, dots=list(zip(X, Y, strict=True)))
+    return plot("Kernel regression through three points, by attention", lines, dots={"the points": list(zip(X, Y, strict=True))})
 
 
 def draw_sinusoid() -> Drawing:

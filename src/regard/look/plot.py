@@ -24,11 +24,15 @@ def plot(
     across: str = "",
     up: str = "",
     span: tuple[float, float] | None = None,
+    logarithmic: bool = False,
 ) -> Drawing:
-    """Every line, then every set of dots, in the next colour. `across`, `up`: what the axes count; `span`: where the upright one ends."""
-    dots = dots or {}
+    """Every line, then every set of dots, in the next colour. `across`, `up`: what the axes count; `span`: where the upright one ends. That
+    one may be logarithmic, from power of ten to power of ten; what is not above 0 is then left out."""
+    lines, dots = (_raised(some) if logarithmic else some for some in (lines, dots or {}))
     points = [point for several in (*lines.values(), *dots.values()) for point in several]
     (left, right), (low, high) = _ends([x for x, _ in points]), span or _ends([y for _, y in points])
+    if logarithmic:
+        low, high = math.floor(low), math.ceil(high)
     bottom = HEIGHT - BELOW
 
     def at(x: float, y: float) -> tuple[float, float]:
@@ -36,7 +40,9 @@ def plot(
 
     marks: list[Mark] = [Words(title, 24, 28, bold=True)]
     for y in _ticks(low, high):
-        marks += [Line((at(left, y), at(right, y)), PALE, 1), Words(_short(y), LEFT - 8, at(left, y)[1] + 5, "end", FAINT, SIZE - 3)]
+        if not logarithmic or y == round(y):
+            name = f"1e{y:g}" if logarithmic else _short(y)
+            marks += [Line((at(left, y), at(right, y)), PALE, 1), Words(name, LEFT - 8, at(left, y)[1] + 5, "end", FAINT, SIZE - 3)]
     marks += [Words(_short(x), at(x, low)[0], bottom + 18, "middle", FAINT, SIZE - 3) for x in _ticks(left, right)]
     marks += [Words(across, WIDTH - RIGHT, bottom + 38, "end", FAINT, SIZE - 2), Words(up, 24, TOP - 10, "start", FAINT, SIZE - 2)]
     for place, line in enumerate(lines.values()):
@@ -50,6 +56,10 @@ def plot(
         )
         marks.append(Words(name, LEFT + 32, y))
     return Drawing(title, WIDTH, HEIGHT + (len(lines) + len(dots)) * LEGEND, tuple(marks))
+
+
+def _raised(lines: Mapping[str, Points]) -> dict[str, Points]:
+    return {name: [(x, math.log10(y)) for x, y in line if y > 0] for name, line in lines.items()}
 
 
 def _dot(x: float, y: float, fill: str) -> Box:
