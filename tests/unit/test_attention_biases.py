@@ -92,17 +92,21 @@ def test_skew_of_the_paper():
     three = torch.tensor([[1.0, 2, 3], [4, 5, 6], [7, 8, 9]])
     found = skewed(torch.cat([three, torch.full((3, 2), math.nan)], 1)[None, None])[0, 0]
     assert found.isnan().tolist() == [[False, True, True], [False, False, True], [False, False, False]]
-    assert found.nan_to_num(0).tolist() == [[3, 0, 0], [5, 6, 0], [7, 8, 9]]
+    assert found.nan_to_num(0).tolist() == skewed(three[None, None])[0, 0].tril().tolist() == [[3, 0, 0], [5, 6, 0], [7, 8, 9]]
 
 
 @pytest.mark.parametrize("sides", ["both", "past"])
+@pytest.mark.parametrize("past", [False, True])
 @pytest.mark.parametrize("reach", [0, 2, 5, 40])
-def test_skewed_is_gathered_with_the_same_gradients(reach, sides):
+def test_skewed_is_gathered_with_the_same_gradients(reach, sides, past):
     T = 7
     bias, query = Relative(reach, sides=sides, tables="per-head").build(2, 3), torch.randn(2, 2, T, 3, requires_grad=True)
     far = torch.arange(T)[None, :] - torch.arange(T)[:, None]
     weight, found = torch.randn(2, 2, T, T), []
-    for scores in (bias.in_order(query), bias.scores(query, far[None])):
+    if past:
+        weight = weight.tril()
+    for scores in (bias.in_order(query, past=past), bias.scores(query, far[None])):
+        scores = scores.tril() if past else scores
         found.append([scores, *torch.autograd.grad((scores * weight).sum(), [query, bias.keys_HRE])])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs)

@@ -12,6 +12,7 @@ from torch import nn
 from regard.data.completions import SEPARATOR, Completions
 from regard.data.documents import Text
 from regard.data.marks import BOS, EOS
+from regard.data.music import Music
 from regard.data.parallel import read_pairs
 from regard.data.text_batch import TextBatch
 from regard.data.tokenise import Tokenizer, train_tokenizers
@@ -33,8 +34,8 @@ from regard.train.parallel import Ranks
 
 
 def reads_pairs(run: Run) -> bool:
-    """Whether a language model is given pairs, and not running text."""
-    return bool(run.data.train) and not isinstance(run.data.train[0], Text)
+    """Whether a language model is given pairs, and neither running text nor music."""
+    return bool(run.data.train) and not isinstance(run.data.train[0], Text | Music)
 
 
 def open_completion(run: Run, config: LanguageModel, out: Path, *, ranks: Ranks, warm: Saved | None = None) -> Labelling:

@@ -198,11 +198,13 @@ class RelativeBias(nn.Module):
         # T products for each vector, spread over the keys: never T x S x E numbers.
         return self._by_distance(query).gather(-1, self._rows(distance).expand(*query.shape[:3], -1))
 
-    def in_order(self, query: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
-        """The same for T x T pairs whose positions count up: skewed, so that the vectors' gradient needs no sum in places drawn by lot."""
+    def in_order(self, query: Float[Tensor, "B H T E"], *, past: bool = False) -> Float[Tensor, "B H T T"]:
+        """The same for T x T pairs whose positions count up: skewed, so that the vectors' gradient needs no sum in places drawn by lot.
+        `past`: where nothing of the future is seen, and so whatever stands there."""
         length, (least, most) = query.shape[2], self.config.ends
-        distances = torch.arange(1 - length, length, device=query.device).clamp(least, most) - least
-        return skewed(self._by_distance(query).index_select(-1, distances))
+        distances = torch.arange(1 - length, 1 if past else length, device=query.device).clamp(least, most) - least
+        far_HRE = self.keys_HRE.to(query.dtype).index_select(1, distances)
+        return skewed(query @ far_HRE.mT * query.shape[-1] ** -0.5)
 
     def _by_distance(self, query: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T R"]:
         return query @ self.keys_HRE.to(query.dtype).mT * query.shape[-1] ** -0.5
@@ -219,11 +221,14 @@ class RelativeBias(nn.Module):
         return (distance.clamp(least, most) - least)[:, None]
 
 
-def skewed(by_distance_BHTR: Float[Tensor, "B H T 2*T-1"]) -> Float[Tensor, "B H T T"]:
-    """From columns of distances 1 - T ... T - 1 to columns of keys: row i begins i places further left (Huang 2018), by views alone."""
-    length = by_distance_BHTR.shape[2]
-    flat = F.pad(by_distance_BHTR, (0, 1)).flatten(-2)[..., length - 1 : length - 1 + length * (2 * length - 1)]
-    return flat.unflatten(-1, (length, 2 * length - 1))[..., :length]
+def skewed(by_distance_BHTR: Float[Tensor, "B H T R"]) -> Float[Tensor, "B H T T"]:
+    """From columns of the distances 1 - T ... 0, or on to T - 1, to columns of keys: row i begins i places further left, by views alone
+    (Huang 2018). Without distances into the future rubbish stands there."""
+    length, columns = by_distance_BHTR.shape[2:]
+    if columns == length:
+        return F.pad(by_distance_BHTR, (1, 0)).flatten(-2)[..., length:].unflatten(-1, (length, length))
+    flat = F.pad(by_distance_BHTR, (0, 1)).flatten(-2)[..., length - 1 : length - 1 + length * columns]
+    return flat.unflatten(-1, (length, columns))[..., :length]
 
 
 class RelativeSinusoidBias(nn.Module):

@@ -101,7 +101,7 @@ class Sight:
         """What the bias adds to every score; some know a shorter way where positions count up."""
         in_order = self.plain or (self.same and self.queries is not None and self.queries.upright)
         if in_order and self.lengths[0] == self.lengths[1] and hasattr(bias, "in_order"):
-            return bias.in_order(query)
+            return bias.in_order(query, past=self.pattern.band is not None and not self.pattern.band.future)
         if hasattr(bias, "between"):
             return bias.between(query, *self.remember("seen distance", self._seen_distance))
         return bias.scores(query, self.distance())
