@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 
-PLANNED = ("translator", "language-model", "masked-language-model", "tagger", "text-classifier")
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", help="a recipe, a preset (tiny, base, ...), a TOML file, or the folder of a model or run")
     parser.add_argument("--table", metavar="NAME", help="a published table beside what the formulas say: wmt14, wikisum, transformer, gpt3")
     parser.add_argument("--tokens", type=float, default=0.0, metavar="N", help="target tokens to train on, such as 2.5e9")
-    parser.add_argument("--length", type=int, default=0, metavar="n", help="tokens of a row; of a translator, on either side")
+    parser.add_argument(
+        "--length", type=int, default=0, metavar="n", help="tokens of a row (a translator: on either side), frames, nodes, points"
+    )
     parser.add_argument("--batch", type=int, default=0, metavar="B", help="rows of a batch")
     parser.add_argument("--rate", type=float, default=0.0, metavar="FLOP/s", help="what the device sustains, such as 3e14")
     parser.add_argument("--vocabulary", type=int, default=0, metavar="V", help="entries, where the tokenizer does not say how many")
     parser.add_argument("--labels", type=int, default=0, metavar="N", help="how many, of a classifier that learns them from its corpus")
+    parser.add_argument("--picture", default="", metavar="CxYxX", help="channels, height and width of pictures, such as 1x28x28")
+    parser.add_argument("--features", type=int, default=0, metavar="N", help="how many a node of a graph may have")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="for which kernels are chosen")
     parser.add_argument("--precision", choices=["auto", "fp32", "bf16"], default="auto")
     parser.add_argument("--json", action="store_true", help="the numbers, as JSON")
@@ -30,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
     from regard.plan.report import as_json, page, table_page
     from regard.plan.tables import published
 
-    for name in ("tokens", "length", "batch", "rate", "vocabulary", "labels"):
+    for name in ("tokens", "length", "batch", "rate", "vocabulary", "labels", "features"):
         if getattr(arguments, name) < 0:
             raise UsageError(f"{getattr(arguments, name)} is below 0", where=f"--{name}", do="give a number above 0")
     if arguments.table:
@@ -45,19 +47,17 @@ def run(arguments: argparse.Namespace) -> None:
 
 def planned(arguments: argparse.Namespace):
     """The plan that the arguments ask for."""
-    from regard.errors import UsageError
     from regard.plan.budget import plan
+    from regard.plan.models import UNITS
     from regard.plan.part import Load
     from regard.plan.tables import read
     from regard.train.device import machine
 
     name, configured = wanted(arguments)
-    if configured.model.kind not in PLANNED:
-        what = f"it is of kind {configured.model.kind}, and only models of text can be planned yet"
-        raise UsageError(what, where=name, do="name the recipe of a translator or a language model")
     model = with_labels(with_vocabulary(configured, arguments.vocabulary), arguments.labels)
+    model = with_data(model, picture=arguments.picture, features=arguments.features)
     chosen = machine(arguments.device, arguments.precision)
-    length = arguments.length or length_of(model)
+    batch, source, target = shape_of(configured, model, length=arguments.length, batch=arguments.batch)
     tokens, says = arguments.tokens, "as asked"
     if not tokens and configured.train.steps and configured.batching.tokens:
         tokens = configured.train.steps * configured.train.accumulate * configured.batching.tokens
@@ -65,14 +65,15 @@ def planned(arguments: argparse.Namespace):
     trained = read("training").get(name)
     if not tokens and trained:
         tokens, says = trained["tokens"], trained["says"]
-    batch = arguments.batch or max(1, (configured.batching.tokens or 4096) // length)
+    if not tokens and model.kind in UNITS:
+        tokens, says = 1.0, "a single one, as nobody says how many"
     load = Load(
         batch=batch,
-        source=length,
-        target=length,
+        source=source,
+        target=target,
         width=2 if chosen.precision == "bf16" else 4,
         device=chosen.device.type,
-        packed=configured.batching.layout != "padded",
+        packed=configured.batching.layout != "padded" and model.kind not in UNITS,
     )
     return plan(
         model,
@@ -143,9 +144,43 @@ def with_labels(model, given: int):
     return replace(model, labels=tuple(map(str, range(given))))
 
 
-def length_of(model) -> int:
-    """A length that suits the model: that of a table of positions, or of a sentence."""
+def with_data(model, *, picture: str, features: int):
+    """The model with what it would learn of its pictures, nodes or points; a plan reads none of them."""
+    import re
+    from dataclasses import replace
+
+    from regard.errors import UsageError
+
+    if model.kind == "image-classifier" and not (model.channels and all(model.size)):
+        if not (found := re.fullmatch(r"(\d+)x(\d+)x(\d+)", picture)):
+            raise UsageError("the model learns from its corpus how large pictures are", where="plan", do="say it: --picture 1x28x28")
+        channels, height, width = map(int, found.groups())
+        return replace(model, channels=channels, size=(height, width))
+    if model.kind == "graph-classifier" and not model.features:
+        if not features:
+            raise UsageError("the model learns from its graph which features there are", where="plan", do="say how many: --features 1433")
+        return replace(model, features=features)
+    return replace(model, problem="hull") if model.kind == "pointer-network" and not model.problem else model
+
+
+def shape_of(configured, model, *, length: int, batch: int) -> tuple[int, int, int]:
+    """Rows of a batch, and what a row reads and answers, in the units of the model."""
     from regard.nn.positions import Learned
 
-    places = model.embedding.positions
-    return places.length if isinstance(places, Learned) else 128
+    budget = configured.batching.tokens
+    match model.kind:
+        case "image-classifier":
+            return batch or budget or 128, 1, 1
+        case "speech":
+            frames = length or 100  # a second, by the usual hop of ten milliseconds
+            return batch or max(1, (budget or 4096) // frames), frames, 1
+        case "graph-classifier":
+            nodes = length or 2708  # Cora's
+            return 1, nodes, nodes
+        case "pointer-network":
+            many = length or max((corpus.sizes[1] for corpus in configured.data.train), default=50)
+            return batch or max(1, (budget or 1024) // many), many, many
+        case _:
+            places = model.embedding.positions
+            tokens = length or (places.length if isinstance(places, Learned) else 128)
+            return batch or max(1, (budget or 4096) // tokens), tokens, tokens

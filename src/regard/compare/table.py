@@ -69,15 +69,15 @@ def rows_of(sweep: Sweep, out: Path) -> list[Row]:
 def costs(folder: Path, reports: list[dict[str, Any]]) -> dict[str, float]:
     """What the formulas say of this variant: FLOPs of its training and memory while it trains; nothing where there is no plan of it."""
     from regard.plan.budget import plan
-    from regard.plan.models import PLANNED
     from regard.plan.part import Load
 
     run = load(Run, folder / "run.toml")
-    if not isinstance(run.model, PLANNED):
-        return {}
     model = load_config(folder)
+    if model.kind in ("speech", "graph-classifier"):  # of frames and edges the report says nothing
+        return {}
     length = min(run.batching.max_length, 128)
-    shape = Load(batch=max(1, run.batching.tokens // length), source=length, target=length, packed=run.batching.layout != "padded")
+    rows, each = (run.batching.tokens, 1) if model.kind == "image-classifier" else (max(1, run.batching.tokens // length), length)
+    shape = Load(batch=rows, source=each, target=each, packed=run.batching.layout != "padded")
     try:
         planned = plan(model, shape, tokens=fmean(report["target_tokens"] for report in reports), optimiser=run.train.optimiser)
     except UsageError:  # a kind of the user's own, of which no formula knows

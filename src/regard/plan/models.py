@@ -6,14 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 from regard.errors import UsageError
-from regard.models.configs import EncoderDecoder, LanguageModel, MaskedLanguageModel, Tagger, TextClassifier
+from regard.models.configs import EncoderDecoder, LanguageModel, MaskedLanguageModel, PointerNetwork, Tagger, TextClassifier
+from regard.models.graph_classifier import GraphClassifier
+from regard.models.image_classifier import ImageClassifier
+from regard.models.speech import Speech
 from regard.nn.embed import Embedding
-from regard.nn.positions import Learned, NoPositions, Sinusoid
 from regard.plan.copying import copying
+from regard.plan.fields import graph, labels, pictures, points, recordings
 from regard.plan.part import Load, Part
-from regard.plan.trunks import handed, norm, trunk, width_out
+from regard.plan.trunks import handed, norm, positions, trunk, width_out
 
-PLANNED = (EncoderDecoder, LanguageModel, MaskedLanguageModel, Tagger, TextClassifier)
+UNITS = {"image-classifier": "picture", "speech": "recording", "graph-classifier": "node", "pointer-network": "point"}
+"""What a load counts, of models that read no tokens."""
 
 
 def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
@@ -27,11 +31,19 @@ def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
             return reader(config, load, words(config, load), tokenisation=tokenisation)
         case Tagger():
             rows = load.batch * load.source  # every word has a label
-            return reader(config, load, label(config, load, rows=rows), tokenisation=tokenisation)
+            return reader(config, load, label(config, rows=rows), tokenisation=tokenisation)
         case TextClassifier():
-            return reader(config, load, label(config, load, rows=load.batch), tokenisation=tokenisation)
+            return reader(config, load, label(config, rows=load.batch), tokenisation=tokenisation)
+        case ImageClassifier():
+            return pictures(config, load)
+        case Speech():
+            return recordings(config, load)
+        case GraphClassifier():
+            return graph(config, load)
+        case PointerNetwork():
+            return points(config, load)
         case _:
-            raise UsageError(f"there is no plan for models of kind {config.kind}", where="plan")
+            raise UsageError(f"there is no plan for models of kind {config.kind}", where="plan", do="plan one of the package's own kinds")
 
 
 def encoder_decoder(config: EncoderDecoder, load: Load, *, tokenisation: str) -> Part:
@@ -105,12 +117,9 @@ def words(config: MaskedLanguageModel, load: Load) -> Part:
     return replace(end, parameters=end.parameters + own + norm(config.norm, width), maps=end.maps + 2 * own * load.batch * load.target)
 
 
-def label(config: Tagger | TextClassifier, load: Load, *, rows: int) -> Part:
+def label(config: Tagger | TextClassifier, *, rows: int) -> Part:
     """The scores of labels, for so many rows of a batch."""
-    out, classes = handed(config.encoder, config.d_model).width, len(config.labels)
-    shapes = [(out, config.hidden), (config.hidden, classes)] if config.hidden else [(out, classes)]
-    size = sum(inward * outward + outward for inward, outward in shapes)
-    return Part("output", shape=f"({rows}, {classes})", parameters=size, maps=2 * size * rows, note=f"one of {classes} labels")
+    return labels(handed(config.encoder, config.d_model).width, len(config.labels), rows, hidden=config.hidden)
 
 
 def table(name: str, vocabulary: int, width: int, config: Embedding, load: Load, *, length: int, shared: str = "") -> Part:
@@ -120,19 +129,6 @@ def table(name: str, vocabulary: int, width: int, config: Embedding, load: Load,
     told = f"{vocabulary:,} x {width}" + (f", the {shared} table" if shared else "") + f"; positions: {config.positions.kind}"
     kept = load.batch * length * (width if config.dropout else 0)
     return Part(name, shape=f"({load.batch}, {length}, {width})", parameters=size, kept=kept, note=told)
-
-
-def positions(config: Any, width: int) -> int:
-    match config:
-        case Sinusoid() | NoPositions():
-            return 0
-        case Learned():
-            return config.length * width
-        case _:
-            from regard.nn.positions import build_positions
-            from regard.plan.attention import counted
-
-            return counted(lambda: build_positions(config, width))
 
 
 def vocabulary(size: int, width: int, load: Load, *, bias: bool, shared: str) -> Part:

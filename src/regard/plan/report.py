@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from regard.plan.budget import Plan
+from regard.plan.models import UNITS
 from regard.plan.part import Part
 from regard.plan.tables import read
 
@@ -59,16 +60,18 @@ def page(plan: Plan, *, rate: float = 0.0) -> str:
     lines = [f"{plan.name or plan.parts.name}: {plan.parameters:,} parameters", ""]
     lines += summary(plan)
     lines += ["", *kernels(plan)]
-    two_sided = f"{load.source} source and {load.target} target" if plan.once else f"{load.target}"
-    lines += ["", f"FLOPs (a multiply-add is two), rows of {two_sided} tokens"]
+    two_sided = f"{load.source} source and {load.target} target" if plan.once and plan.step else f"{load.target}"
+    unit = UNITS.get(plan.parts.name, "token")
+    lines += ["", f"FLOPs (a multiply-add is two), rows of {two_sided} {unit}s"]
+    writes = plan.step > 0
     lines += aligned(
         [
-            ("forward pass, a token", flops(plan.forward)),
-            (f"training, {count(plan.tokens)} tokens ({plan.tokens_from})", flops(plan.training)),
-            ("  of it in maps with parameters (6 N a token)", flops(plan.training_maps)),
+            (f"forward pass, a {unit}", flops(plan.forward)),
+            (f"training, {count(plan.tokens)} {unit}s ({plan.tokens_from})", flops(plan.training)),
+            (f"  of it in maps with parameters (6 N a {unit})" if unit == "token" else "  of it in maps", flops(plan.training_maps)),
             ("  with full recomputation", flops(plan.training * 4 / 3)),
-            *([("decoding, once a source", flops(plan.once))] if plan.once else []),
-            (f"decoding, a token after {load.target} others", flops(plan.step)),
+            *([("decoding, once a source", flops(plan.once))] if plan.once and writes else []),
+            *([(f"decoding, a {unit} after {load.target} others", flops(plan.step))] if writes else []),
         ]
     )
     lines += ["", f"memory, a batch of {load.batch} x {load.target} in {8 * load.width} bits"]

@@ -12,15 +12,26 @@ from regard.models.configs import TrunkConfig
 from regard.nn.experts import Experts, NoisyTopK
 from regard.nn.feedforward import FeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, NoNorm, RmsNorm
+from regard.nn.positions import Learned, NoPositions, Sinusoid, build_positions
 from regard.nn.trunk_convolutional import Convolutional
 from regard.nn.trunk_recurrent import Recurrent
 from regard.nn.trunk_transformer import Transformer
 from regard.plan import recurrent
-from regard.plan.attention import Heads
+from regard.plan.attention import Heads, counted
 from regard.plan.convolutional import convolutional
 from regard.plan.glance import Handed
 from regard.plan.part import Load, Part
 from regard.plan.slots import shared_matrices, slot
+
+
+def positions(config: Any, width: int) -> int:
+    match config:
+        case Sinusoid() | NoPositions():
+            return 0
+        case Learned():
+            return config.length * width
+        case _:
+            return counted(lambda: build_positions(config, width))
 
 
 def norm(config: LayerNorm | RmsNorm | BatchNorm | NoNorm, width: int) -> int:
