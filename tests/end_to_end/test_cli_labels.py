@@ -191,7 +191,6 @@ def test_what_a_classifier_cannot_do_is_said(trained: Path, pictures: Path, tmp_
         ("classify {run} nothing.png", 3, "nothing.png: it is no picture that can be read; give a PNG or JPEG"),
         ("classify {run} text.png", 3, "text.png: it is no picture that can be read; give a PNG or JPEG"),
         ("classify {run} fine.png --top 0", 2, "--top 0 shows nothing; take 1 or more"),
-        ("plan {run}", 2, "it is of kind image-classifier, and only models of text can be planned yet"),
         ("train bars.toml --data.hold_out 900", 3, "data.hold_out: 900 cannot be held out of 240; hold out fewer"),
         ("train bars.toml --data.hold_out -1", 2, "data: hold_out and workers cannot be negative; take 0 or more"),
         ("train unlike.toml", 3, "labels: 4 labels for 5 pictures"),
