@@ -145,6 +145,8 @@ def test_a_model_that_remembers_is_trained_resumed_and_asked(learned: Path, tmp_
     straight, resumed = (read_tensors(tmp_path / run / "last" / "model.safetensors") for run in ("straight", "run"))
     assert all(straight[name].equal(resumed[name]) for name in straight)
     assert json.loads((tmp_path / "straight" / "report.json").read_text())["scores"]["loss"]["score"] < 1.3
+    seen = command("look", tmp_path / "run", "3 and 4", "--export", tmp_path / "page.html")
+    assert seen.code == 0, seen.error
     out = command("generate", tmp_path / "run", "--prompt", "3 and", "--beam", "1", "--json", "--max-length", "15")
     found = json.loads(out.out)
     (score,) = regard.load(tmp_path / "run").score([found["prompt"] + found["text"]])

@@ -9,9 +9,10 @@ from regard.errors import UsageError
 from regard.laws.book import findings
 from regard.laws.law import LAWS, judge
 from regard.laws.subject import Subject
-from regard.nn.attention import ALiBi, Bilinear, Sigmoid, Window
+from regard.nn.attention import ALiBi, Bilinear, OffsetDot, Relative, RelativeSinusoid, Sigmoid, Window
 from regard.nn.attention.compressed import Compressed
 from regard.nn.attention.longformer import Longformer
+from regard.nn.attention.segments import TransformerXL
 from regard.nn.norms import RmsNorm
 from regard.nn.positions import Learned
 from regard.nn.trunk_recurrent import NoAttention, Recurrent
@@ -122,11 +123,16 @@ def test_what_is_exactly_as_one_of_ours_keeps_them_all(tmp_path: Path):
     ("config", "role"),
     [
         (Bilinear(), "score"),
+        (OffsetDot(), "score"),
         (Window(2), "pattern"),
         (ALiBi(), "bias"),
+        (Relative(2, sides="past"), "bias"),
+        (RelativeSinusoid(), "bias"),
         (Sigmoid(), "normaliser"),
         (Longformer(reach=2), "attention"),
         (Compressed(size=2), "attention"),
+        (TransformerXL(memory=9), "attention"),
+        (TransformerXL(memory=3, same_length=True), "attention"),
         (Learned(20), "positions"),
         (RmsNorm(), "norm"),
         (Recurrent(width=12, output=24, attention=NoAttention(), dropout=0.0), "trunk"),

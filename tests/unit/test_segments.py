@@ -139,10 +139,10 @@ def test_an_empty_memory_and_other_documents_take_no_weight():
     made, x = slot(memory=4), rows(3)
     past, view = Recent(2, 4), View(facts(0, 3))
     alone = made(x, View(facts(0, 3)))
-    torch.testing.assert_close(made.step(x, view, past, None), alone, atol=1e-12, rtol=0)
+    torch.testing.assert_close(made.remember(x, view, past), alone, atol=1e-12, rtol=0)
     other = facts(0, 3)
     other = Tokens(other.positions, other.documents + 1, other.real)
-    torch.testing.assert_close(made.step(x, View(other), past, None), alone, atol=1e-12, rtol=0)
+    torch.testing.assert_close(made.remember(x, View(other), past), alone, atol=1e-12, rtol=0)
 
 
 def test_the_last_real_ones_are_remembered_whatever_lies_between():
@@ -165,11 +165,11 @@ def test_what_is_not_seen_may_stand_anywhere_and_costs_nothing():
     """A memory of another document, and one that was left behind: their distances have no vectors."""
     made, x = slot(memory=4), rows(3)
     past = Recent(2, 4)
-    made.step(rows(4, seed=2), View(facts(10**7, 10**7 + 4)), past, None)
+    made.remember(rows(4, seed=2), View(facts(10**7, 10**7 + 4)), past)
     assert past.tokens is not None
     past.tokens = replace(past.tokens, documents=past.tokens.documents + 1, real=past.tokens.real & (torch.arange(2)[:, None] > 0))
     with Largest() as largest:
-        found = made.step(x, View(facts(0, 3)), past, None)
+        found = made.remember(x, View(facts(0, 3)), past)
     assert largest.numbers < 10**4
     torch.testing.assert_close(found, made(x, View(facts(0, 3))), atol=1e-12, rtol=0)
 

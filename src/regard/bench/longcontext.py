@@ -9,9 +9,16 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-KINDS = ("full", "window", "dilated", "global", "bigbird", "longformer", "linformer", "compressed")
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from regard.nn.attention.slot import Slot
+    from regard.nn.view import Tokens
+
+KINDS = ("full", "window", "dilated", "global", "bigbird", "longformer", "linformer", "compressed", "transformer-xl")
+SEGMENT = 512  # of what goes through a row segment by segment
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +63,7 @@ def measure(kind: str, lengths: Sequence[int], *, d_model: int, seconds: float, 
     """
     import torch
 
-    from regard.nn.view import Tokens, View
+    from regard.nn.view import Tokens
 
     found: list[tuple[int, float, float]] = []
     clock = time.process_time if device == "cpu" else time.perf_counter
@@ -70,7 +77,7 @@ def measure(kind: str, lengths: Sequence[int], *, d_model: int, seconds: float, 
         took = []
         for _ in range(3):
             started = clock()
-            layer(x, View(Tokens.plain(1, length, device=device))).sum().backward()
+            through(layer, x, Tokens.plain(1, length, device=device)).backward()
             if device != "cpu":
                 torch.cuda.synchronize()
             took.append(clock() - started)
@@ -81,6 +88,21 @@ def measure(kind: str, lengths: Sequence[int], *, d_model: int, seconds: float, 
     return found
 
 
+def through(layer: Slot, x: Tensor, tokens: Tokens) -> Tensor:
+    """The sum of what comes out; of one that remembers, segment by segment."""
+    from regard.nn.attention.segments import TransformerXLAttention
+    from regard.nn.view import View
+
+    if not isinstance(layer, TransformerXLAttention):
+        return layer(x, View(tokens)).sum()
+    total, past = x.new_zeros(()), layer.new_cache(1, 0)
+    for start in range(0, x.shape[1], SEGMENT):
+        part = slice(start, start + SEGMENT)
+        own = tokens.each(lambda fact, part=part: fact[:, part])
+        total = total + layer.remember(x[:, part], View(own), past).sum()
+    return total
+
+
 def built(kind: str, length: int, d_model: int):
     """One layer of this kind, with what its paper has as sizes, or about that."""
     from regard.nn.attention import BigBird, Dilated, Global, Window
@@ -88,6 +110,7 @@ def built(kind: str, length: int, d_model: int):
     from regard.nn.attention.longformer import Longformer
     from regard.nn.attention.lowrank import Linformer
     from regard.nn.attention.multihead import Attention
+    from regard.nn.attention.segments import TransformerXL
     from regard.nn.attention.slots import build_attention
 
     config = {
@@ -99,10 +122,11 @@ def built(kind: str, length: int, d_model: int):
         "longformer": Longformer(reach=256, first=16),
         "linformer": Linformer(rank=256, length=length),
         "compressed": Compressed(size=3),
+        "transformer-xl": TransformerXL(memory=SEGMENT),
     }[kind]
     heads = max(1, d_model // 64)
     shape = {"heads": heads, "groups": heads, "d_head": d_model // heads}
-    return build_attention(config, d_model, causal=False, common={}, name="own", **shape)
+    return build_attention(config, d_model, causal=kind == "transformer-xl", common={}, name="own", **shape)
 
 
 def too_long(found: Sequence[tuple[int, float]], length: int, seconds: float) -> bool:

@@ -42,9 +42,10 @@ class TransformerXL:
 
 
 class TransformerXLAttention(MultiHead):
-    """Queries of x, keys and values of [memory; x]. Given no state it is plain attention over the row."""
+    """Queries of x, keys and values of [memory; x]. Given no state it is plain attention over the row.
 
-    maps = False  # while it writes, its weights are over what is remembered
+    With one its weights are over what is remembered too: they pass the tap NAME.recalled_weights.
+    """
 
     def __init__(self, config: TransformerXL, d_model: int, *, heads: int, groups: int, d_head: int, causal: bool, name: str):
         if not causal:
@@ -56,14 +57,19 @@ class TransformerXLAttention(MultiHead):
         super().__init__(attention, d_model, heads=heads, groups=groups, d_head=d_head, pattern=order, name=name)
         self.memory, self.remembered = config.memory, config.remembered or config.memory
 
-    def new_cache(self, rows: int, capacity: int) -> Written:
+    def new_cache(self, rows: int, capacity: int) -> Recent:
         return Recent(rows, self.memory if self.training else self.remembered)
 
     def step(self, x_RTD: Float[Tensor, "R T D"], view: View, past: Written, slots: Slots) -> Float[Tensor, "R T D"]:
-        """One token or a whole segment: both go on from what is remembered, and are remembered."""
         assert isinstance(past, Recent)
+        return self.remember(x_RTD, view, past)
+
+    def remember(self, x_RTD: Float[Tensor, "R T D"], view: View, past: Recent) -> Float[Tensor, "R T D"]:
+        """One token or a whole segment: both go on from what is remembered, and are remembered."""
         joined_RSD, keys = past.extend(x_RTD, view)
-        return self._attend(self._query(x_RTD, view.own), *self.project(joined_RSD, keys), view.own, keys, view.memo)
+        key, value = self.project(joined_RSD, keys)
+        query = self._query(x_RTD, view.own)
+        return self._join(self.found(query, key, value, view.own, keys, view.memo, pattern=self.pattern, name="recalled_weights"))
 
 
 class Joined(NamedTuple):
