@@ -70,6 +70,24 @@ def test_no_other_order_is_shorter(count):
         assert length(one[tour]) == pytest.approx(best) and doubled_area(one[tour]) > 0
 
 
+@pytest.mark.parametrize("count", [9, 10, 12])
+def test_large_tours_visit_all_and_cannot_be_mended(count):
+    """Too many orders to try them all: turning round any stretch of it makes no tour shorter."""
+    points = np.random.default_rng(count).random((40, count, 2))
+    for one, tour in zip(points, tours(points), strict=True):
+        assert sorted(tour) == list(range(count))
+        for first in range(1, count - 1):
+            for last in range(first + 1, count):
+                turned = [*tour[:first], *tour[first : last + 1][::-1], *tour[last + 1 :]]
+                assert length(one[turned]) > length(one[tour]) - 1e-9
+
+
+def test_the_shortest_tours_of_ten_points_are_as_long_as_is_known():
+    points = np.random.default_rng(0).random((400, 10, 2))
+    found = np.mean([length(one[tour]) for one, tour in zip(points, tours(points), strict=True)])
+    assert found == pytest.approx(2.87, abs=0.04)  # Vinyals 2015, table 2: 2.87
+
+
 def test_tours_do_not_depend_on_how_many_are_sought_at_once(monkeypatch):
     points = np.random.default_rng(5).random((9, 6, 2))
     whole = tours(points)

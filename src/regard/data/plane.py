@@ -91,7 +91,7 @@ def _tours(points: Float[Array, "B N 2"]) -> Int[Array, "B N"]:
     last = (cost[:, -1] + ways[:, 1:, 0]).argmin(-1)
     for step in range(others, 0, -1):
         tour[:, step] = last + 1
-        last, visited = before[rows, visited, last], visited ^ (1 << last)
+        last, visited = before[rows, visited, last].astype(np.int64), visited ^ (1 << last)
     back = doubled_area(np.take_along_axis(points, tour[..., None], 1)) < 0
     tour[back, 1:] = tour[back, :0:-1]
     return tour
