@@ -8,7 +8,7 @@ from regard.own_files import SIZES, tables_for, tables_of
 from regard.run import Run
 
 
-@pytest.mark.parametrize(("pairs", "rows"), [(100, [0, 1]), (25_000, [0, 1]), (50_000, [0, 1, 2]), (200_000, [1, 2])])
+@pytest.mark.parametrize(("pairs", "rows"), [(100, [0, 1]), (25_000, [0, 1]), (30_000, [0, 1, 2]), (50_000, [1, 2]), (200_000, [1, 2])])
 def test_a_corpus_is_measured_with_its_own_row_and_those_beside_it(pairs: int, rows: list[int]):
     assert neighbours(pairs) == rows
 
