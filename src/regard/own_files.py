@@ -36,8 +36,8 @@ class Size:
     epochs: float
 
 
-# Measured at 10,000, 50,000 and 200,000 pairs by `regard bench sizes`: docs/results.md, "Sizes by corpus". Beyond half a million pairs: the paper's
-# base model.
+# Measured at 10,000, 50,000 and 200,000 pairs by `regard bench sizes`: docs/results.md, "Sizes by corpus". Beyond half a million pairs:
+# the paper's base model.
 SIZES = (
     Size(pairs=25_000, vocabulary=4000, layers=3, d_model=192, d_ff=768, heads=4, dropout=0.3, epochs=40),
     Size(pairs=40_000, vocabulary=6000, layers=3, d_model=256, d_ff=1024, heads=4, dropout=0.2, epochs=20),
