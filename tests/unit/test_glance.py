@@ -1,4 +1,4 @@
-"""What recurrent decoders look at their source with is the cross-attention of a Transformer with one head: any number of states to any other."""
+"""What recurrent decoders look at their source with is one head of a Transformer's cross-attention."""
 
 import torch
 
