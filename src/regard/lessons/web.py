@@ -13,11 +13,12 @@ from regard.lessons.running import Output, Ran
 from regard.lessons.show import Frames
 from regard.lessons.source import Cell, Claim, Part, Prose, Solution, solved
 from regard.look.drawing import FAINT, GROUND, INK, PALE
+from regard.look.masks import HIDDEN
 from regard.look.page import policy
 from regard.look.palette import DARK, LIGHT
 from regard.look.printing import svg
 
-NIGHT = {INK: "#e8e6e0", FAINT: "#979ca8", GROUND: "#191c23", PALE: "#2b303a", **dict(zip(LIGHT, DARK, strict=True))}
+NIGHT = {INK: "#e8e6e0", FAINT: "#979ca8", GROUND: "#191c23", PALE: "#2b303a", HIDDEN: "#232833", **dict(zip(LIGHT, DARK, strict=True))}
 
 
 class Page(NamedTuple):
