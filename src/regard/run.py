@@ -19,6 +19,7 @@ from regard.data.listops import ListOps
 from regard.data.music import Music
 from regard.data.parallel import Corpus, Filters, Jsonl, Lines, Tsv, paths
 from regard.data.points import Points
+from regard.data.scenes import Captions, Scenes
 from regard.data.sections import Sections
 from regard.data.strings import Strings
 from regard.data.tagged import Tagged
@@ -30,7 +31,7 @@ from regard.models.configs import EncoderDecoder, Model
 from regard.models.presets import PRESETS, merge
 from regard.train.configs import Train
 
-AnyCorpus = Corpus | Text | Labelled | ListOps | Tagged | ImageCorpus | Recordings | GraphFile | Points | Music
+AnyCorpus = Corpus | Text | Labelled | ListOps | Tagged | Captions | Scenes | ImageCorpus | Recordings | GraphFile | Points | Music
 EMBEDDED = "embedded"  # as data.root: the corpora inside the package
 
 
@@ -137,7 +138,8 @@ def check_files(data: Data) -> None:
     for part in ("train", "valid", "test"):
         for corpus in getattr(data, part):
             for path in files_of(corpus, root=root_of(data)):
-                if not (path.is_file() or (isinstance(corpus, Folder | Recordings | Music) and path.is_dir())):
+                folder = isinstance(getattr(corpus, "pictures", corpus), Folder | Recordings | Music)
+                if not (path.is_file() or (folder and path.is_dir())):
                     raise UsageError("there is no such file", where=f"data.{part}: {path}", do="check the path, or give --data-root")
 
 
@@ -148,8 +150,10 @@ def files_of(corpus: AnyCorpus, *, root: Path) -> list[Path]:
             return list(paths(corpus, root=root))
         case Idx():
             return [root / corpus.images, root / corpus.labels]
-        case Text() | Labelled() | Tagged() | Folder() | Table() | Arrays() | Recordings() | GraphFile() | Music():
+        case Text() | Labelled() | Tagged() | Captions() | Folder() | Table() | Arrays() | Recordings() | GraphFile() | Music():
             return [root / corpus.path]
+        case Scenes():
+            return files_of(corpus.pictures, root=root)
         case Points() | ListOps():
             return []
         case _ if hasattr(corpus, "files"):  # a kind from outside

@@ -144,7 +144,7 @@ def test_a_picture_is_looked_into(trained: Path, tmp_path: Path):
     one = small_run.regard(*look, "--figure", tmp_path / "b.svg", "--from", "1,0", "--heads", "0")
     assert one.code == 0, one.error
     assert f"head 0, at most {weights.max():.2f}" in (tmp_path / "b.svg").read_text()
-    assert "there is no patch 7,7" in small_run.regard(*look, "--figure", tmp_path / "b.svg", "--from", "7,7").error
+    assert "there is no patch or word 7,7" in small_run.regard(*look, "--figure", tmp_path / "b.svg", "--from", "7,7").error
     walked = json.loads(small_run.regard(*look, "--walk", "1,0", "--json").out)
     stages = {stage["name"]: stage for stage in walked["stages"]}
     assert np.allclose(

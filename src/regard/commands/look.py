@@ -24,7 +24,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="what --walk and --table tell as JSON, every number of it")
     parser.add_argument("--layer", type=int, metavar="N", help="record this layer only; a figure shows it")
     parser.add_argument("--heads", default="", metavar="0,3,...", help="record these heads only; a figure shows them")
-    parser.add_argument("--from", dest="looks", metavar="TOKEN", help="of a figure over a picture: who looks, the class or a patch as 3,5")
+    parser.add_argument(
+        "--from", dest="looks", metavar="TOKEN", help="of a figure over a picture: who looks, the class, a patch as 3,5 or a word"
+    )
     parser.add_argument("--kind", choices=list(KINDS), help="record this attention only; a figure shows it")
     parser.add_argument(
         "--mask", action="append", default=[], metavar="PATTERN", help="draw who may see whom, as [model.encoder.own] writes it; repeatable"
@@ -161,8 +163,10 @@ def draw(trace, path: str, *, kind, layer, heads, looks) -> None:
     from regard.look.printing import write_figure
 
     opening = clearest(trace, kind, layer=layer)
-    if trace.pictures:
-        write_figure(path, over_picture(trace, opening.layer, heads or trace.find(opening.kind, opening.layer).heads, looks=looks))
+    if trace.pictures and opening.kind != "dec-self":
+        write_figure(
+            path, over_picture(trace, opening.kind, opening.layer, heads or trace.find(opening.kind, opening.layer).heads, looks=looks)
+        )
         return
     write_figure(path, figure(trace, opening.kind, opening.layer, heads or [opening.head]))
 

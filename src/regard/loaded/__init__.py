@@ -11,6 +11,7 @@ from regard.loaded.classifier import LoadedClassifier
 from regard.loaded.language_model import LoadedLanguageModel
 from regard.loaded.reader import LoadedReader
 from regard.loaded.translator import LoadedTranslator
+from regard.models.captioner import Captioner
 from regard.models.configs import MaskedLanguageModel, Tagger
 from regard.models.graph_classifier import NodeLabeller
 from regard.models.image_classifier import ImageLabeller
@@ -24,7 +25,7 @@ from regard.train.device import Machine, Precision, machine
 
 Loaded = LoadedTranslator | LoadedLanguageModel | LoadedReader | LoadedClassifier
 Device = Literal["auto", "cpu", "cuda"]
-LABELLERS = (ImageLabeller, Listener, NodeLabeller, Pointer, TextLabeller)
+LABELLERS = (Captioner, ImageLabeller, Listener, NodeLabeller, Pointer, TextLabeller)
 
 
 def load(*folders: str | Path, device: Device = "auto", precision: Precision = "fp32") -> Loaded:

@@ -21,11 +21,14 @@ from regard.data.points import read_points, spelled
 from regard.data.text_batch import labelled_texts
 from regard.decode.beam import Beam
 from regard.decode.ctc import prefix_beam
+from regard.decode.describe import describe
+from regard.decode.engine import Search
 from regard.decode.penalties import NoPenalty
 from regard.decode.pointing import answer
 from regard.decode.translate import Decoding
 from regard.errors import UsageError
 from regard.loaded.inside import Inside, Thing
+from regard.models.captioner import Captioner
 from regard.models.graph_classifier import NodeLabeller
 from regard.models.image_classifier import ImageLabeller
 from regard.models.pointer_network import Pointer
@@ -56,7 +59,7 @@ class LoadedClassifier(Inside):
     """A model that labels pictures, recordings or nodes of graphs, spells what is said, or points at points."""
 
     def __init__(self, saved: Saved, machine: Machine):
-        assert isinstance(saved.model, ImageLabeller | Listener | NodeLabeller | Pointer | TextLabeller)
+        assert isinstance(saved.model, Captioner | ImageLabeller | Listener | NodeLabeller | Pointer | TextLabeller)
         self.saved, self.machine = saved, machine
         self.model, self.config = saved.model, saved.model.config
 
@@ -87,7 +90,7 @@ class LoadedClassifier(Inside):
         match self.model:
             case TextLabeller():
                 return reading.labelled_text(self.saved, str(thing))
-            case ImageLabeller():
+            case ImageLabeller() | Captioner():
                 return reading.picture(self.saved, thing)
             case NodeLabeller():
                 return reading_graph.node(self.saved, thing)
@@ -100,6 +103,8 @@ class LoadedClassifier(Inside):
             pixels = [read_picture(thing, channels=model.config.channels, size=model.config.size) for thing in things]
             batch = PictureBatch(torch.stack(pixels), torch.zeros(len(pixels), dtype=torch.long), tuple(range(len(pixels))))
             return _ranked(model.output(model(batch.to(self.machine.device))), model.config.labels, top=top)
+        if isinstance(model, Captioner):
+            return self._described(model, things, top=top)
         if isinstance(model, NodeLabeller):
             raise UsageError("this model labels the nodes of graphs", do="ask classify_nodes")
         if isinstance(model, Pointer):
@@ -118,11 +123,24 @@ class LoadedClassifier(Inside):
         log_probs, ends = scores.float().log_softmax(-1).cpu(), model.lengths(batch.lengths).tolist()
         return [_spelled(rows[:end], model.config.labels, top=top) for rows, end in zip(log_probs, ends)]
 
+    def _described(self, model: Captioner, things: Sequence[str | Path | bytes], *, top: int) -> list[Labels]:
+        """Sentences for pictures."""
+        pixels = torch.stack([read_picture(thing, channels=model.config.channels, size=model.config.size) for thing in things])
+        search, text = self._search(top), self.saved.tokenizers["text"]
+        found = describe(model, pixels, search=search, limit=model.config.longest - 1)
+        return [
+            Labels(tuple(text.detokenise(text.decode(one.tokens)) for one in ranked), tuple(float(np.exp(one.log_prob)) for one in ranked))
+            for ranked in found
+        ]
+
+    def _search(self, top: int) -> Search:
+        """What the model proposes where only the best is wanted."""
+        proposed = structure(Decoding, self.saved.tables.get("decoding", {}), where=str(self.saved.folder / "model.toml")).search
+        return Beam(max(top, 4), NoPenalty(), n_best=top) if top > 1 else proposed
+
     def _pointed(self, model: Pointer, things: Sequence[str | Path | bytes], *, top: int) -> list[Labels]:
         """Places of the points, counted from 0; by the search that the model proposes where only the best are wanted."""
-        proposed = structure(Decoding, self.saved.tables.get("decoding", {}), where=str(self.saved.folder / "model.toml")).search
-        search = Beam(max(top, 4), NoPenalty(), n_best=top) if top > 1 else proposed
-        found = answer(model, [torch.from_numpy(read_points(thing)) for thing in things], search=search)
+        found = answer(model, [torch.from_numpy(read_points(thing)) for thing in things], search=self._search(top))
         return [
             Labels(tuple(spelled(one.tokens) for one in ranked), tuple(float(np.exp(one.log_prob)) for one in ranked)) for ranked in found
         ]

@@ -10,24 +10,25 @@ from jaxtyping import Float, UInt8
 from regard.errors import UsageError
 from regard.look.drawing import FAINT, Box, Drawing, Mark, Words
 from regard.look.palette import colour
-from regard.look.trace import Picture, Trace
+from regard.look.trace import Kind, Picture, Trace
 
 SIDE, MOST = 224, 56  # pixels of one picture on paper, and at most so many squares of a side
 MARGIN, TOP, GAP = 24, 84, 28
 TINT = 0.85  # of the colour, where the weight is the largest
 
 
-def over_picture(trace: Trace, layer: int, heads: Sequence[int], *, looks: str | None = None) -> Drawing:
-    """Who looks is the class, or (`looks`) the patch of that row and column; the stronger the tint, the larger the weight."""
-    picture, one = trace.pictures[0], trace.find("enc-self", layer)
+def over_picture(trace: Trace, kind: Kind, layer: int, heads: Sequence[int], *, looks: str | None = None) -> Drawing:
+    """Who looks is the class, or the patch of a row and a column (`looks`), or a word of the sentence while it is written; the stronger the
+    tint, the larger the weight."""
+    picture, one = trace.pictures[0], trace.find(kind, layer)
     if wrong := [head for head in heads if head not in one.heads]:
         raise UsageError(f"head {wrong[0]} was not recorded", do=f"choose of: {', '.join(map(str, one.heads))}")
-    names = [token.text for token in trace.source]
+    names = [token.text for token in trace.row_tokens(kind)]
     if looks is not None and looks not in names:
-        raise UsageError(f"there is no patch {looks}", where="--from", do=f"they are {names[0]} to {names[-1]}")
+        raise UsageError(f"there is no patch or word {looks}", where="--from", do=f"they are: {' '.join(names)}")
     row = names.index(looks) if looks is not None else 0
-    weights_HS = trace.weights("enc-self", layer)[[one.heads.index(head) for head in heads], row]
-    patches_HP = weights_HS[:, len(names) - picture.grid[0] * picture.grid[1] :]
+    weights_HS = trace.weights(kind, layer)[[one.heads.index(head) for head in heads], row]
+    patches_HP = weights_HS[:, len(trace.source) - picture.grid[0] * picture.grid[1] :]
     colours_YXC = coloured(picture)
     cell = max(1, SIDE // max(colours_YXC.shape[:2]))
     name = f"Layer {layer}, what {names[row]} looks at"

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.data.batch import IGNORED, PairBatch
+from regard.data.caption_batch import CaptionBatch
 from regard.data.layouts import Rows, padded
 from regard.data.marks import EOS, FIRST
 from regard.data.picture_batch import PictureBatch
@@ -21,10 +22,12 @@ from regard.data.subwords import SPACE, SubwordVocabulary
 from regard.data.text_batch import labelled_texts
 from regard.data.tokenise import Tokenizer, lending
 from regard.decode.beam import Beam
+from regard.decode.describe import describe
 from regard.decode.draft import Hypothesis, Job
 from regard.decode.engine import decode
 from regard.decode.fill import longest as longest_filled
 from regard.decode.fill import mask_of
+from regard.decode.sample import Greedy
 from regard.decode.step_translator import opener
 from regard.decode.translate import Decoding
 from regard.decode.translator import longest
@@ -32,6 +35,7 @@ from regard.decode.write import longest as most_of
 from regard.decode.write import text_batch
 from regard.errors import UsageError
 from regard.look.trace import Answer, Choice, Kind, NextWord, Picture, Token
+from regard.models.captioner import Captioner
 from regard.models.configs import Tagger
 from regard.models.copying import CopyingTranslator
 from regard.models.image_classifier import ImageLabeller, PictureEncoder
@@ -195,30 +199,46 @@ def places(saved: Saved, text: str) -> Reading:
 
 
 def picture(saved: Saved, path: str | Path) -> Reading:
-    """A picture as its patches."""
+    """A picture as its patches; of a captioner with the sentence that it writes."""
     from regard.data.images import read_picture
 
     model = saved.model
-    assert isinstance(model, ImageLabeller)
+    assert isinstance(model, ImageLabeller | Captioner)
     if not isinstance(model.body, PictureEncoder):
         raise UsageError("it is made of convolutions, which have no attention", where=str(saved.folder), do="look into one of patches")
     config, body = model.config, model.body
     pixels = read_picture(path, channels=config.channels, size=config.size)
-    batch = PictureBatch(pixels[None], torch.zeros(1, dtype=torch.long), (0,)).to(model.device)
     rows, columns = body.embedding.grid_of(config.size)
     first = body.embedding.first is not None
     patches = [Token(f"{row},{column}") for row in range(rows) for column in range(columns)]
-    return Reading(
-        text=str(path),
-        model=model,
-        batch=batch,
-        source=(*([Token("class", special=True)] if first else []), *patches),
-        target=(),
-        slots={"enc-self": Slot("encoder", "own", body.encoder.own_maps, body.encoder, "patches")},
-        say=labels(config.labels),
-        about={"model": saved.folder.name},
-        pictures=(Picture.of(pixels.numpy(), grid=(rows, columns), patch=body.embedding.config.patch),),
-    )
+    source = (*([Token("class", special=True)] if first else []), *patches)
+    pictures = (Picture.of(pixels.numpy(), grid=(rows, columns), patch=body.embedding.config.patch),)
+    slots: dict[Kind, Slot] = {"enc-self": Slot("encoder", "own", body.encoder.own_maps, body.encoder, "patches")}
+    about = {"model": saved.folder.name}
+    if isinstance(model, Captioner):
+        return _described(saved, model, str(path), pixels, source=source, slots=slots, about=about, pictures=pictures)
+    batch = PictureBatch(pixels[None], torch.zeros(1, dtype=torch.long), (0,)).to(model.device)
+    return Reading(str(path), model, batch, source, (), slots, labels(config.labels), about, pictures)
+
+
+def _described(
+    saved: Saved, model: Captioner, path: str, pixels: Tensor, *, source: tuple[Token, ...], slots: dict[Kind, Slot], about, pictures
+) -> Reading:
+    """A picture and its sentence, which is searched for first."""
+    tokenizer = saved.tokenizers["text"]
+    ((found, *_),) = describe(model, pixels[None], search=Greedy(), limit=model.config.longest - 1)
+    batch = CaptionBatch.of(pixels[None], [found.tokens], (0,)).to(model.device)
+    decoder = model.decoder
+    both: dict[Kind, Slot] = {
+        "cross": Slot("decoder", "cross", decoder.cross_maps, decoder, "target"),
+        "dec-self": Slot("decoder", "own", decoder.own_maps, decoder, "target"),
+    }
+
+    def say(log_probs_TV: Tensor, top: int) -> tuple[tuple[NextWord, ...], tuple[Answer, ...]]:
+        return _choices(log_probs_TV, batch.labels[0], tokenizer=tokenizer, top=top), (_answer(found, tokenizer),)
+
+    target = shown(batch.target.ids[0].tolist(), tokenizer)
+    return Reading(path, model, batch, source, target, slots | both, say, about, pictures)
 
 
 def labels(names: Sequence[str]) -> Say:

@@ -8,8 +8,10 @@ from typing import assert_never
 from torch import nn
 
 from regard.errors import UsageError
+from regard.models.captioner import Captioner
 from regard.models.configs import (
     EncoderDecoder,
+    ImageCaptioner,
     LanguageModel,
     MaskedLanguageModel,
     Model,
@@ -20,7 +22,7 @@ from regard.models.configs import (
 )
 from regard.models.copying import CopyingTranslator
 from regard.models.graph_classifier import GraphClassifier, NodeLabeller
-from regard.models.image_classifier import ImageClassifier, ImageLabeller
+from regard.models.image_classifier import ImageClassifier, ImageLabeller, PictureEncoder, VisionTransformer
 from regard.models.language_model import Writer
 from regard.models.pointer_network import Pointer
 from regard.models.reader import Reader
@@ -55,6 +57,8 @@ def build(config: Model) -> nn.Module:
                 return text_labeller(config)
             case ImageClassifier():
                 return ImageLabeller(config)
+            case ImageCaptioner():
+                return captioner(config)
             case Speech():
                 return Listener(config)
             case GraphClassifier():
@@ -171,6 +175,22 @@ def masked_model(config: MaskedLanguageModel) -> Reader:
         nn.init.normal_(before.inner.weight, std=config.init.std)
     output = Vocabulary(table, bias=True, before=before)
     return Reader(config, embedding=embedding, encoder=encoder, output=output)
+
+
+def captioner(config: ImageCaptioner) -> Captioner:
+    if not (config.channels and all(config.size) and config.vocabulary):
+        raise UsageError("the model does not know its pictures", where="model", do="give channels, size and vocabulary")
+    _only_the_past(config.embedding.norm)
+    seen = VisionTransformer(embedding=config.patches, encoder=config.encoder, pool="mean", init=config.init)
+    body = PictureEncoder(seen, config.d_model, channels=config.channels, size=config.size)
+    decoder = trunk(config.decoder, config.d_model, causal=True, memories=[body.encoder], name="decoder")
+    if decoder.forcing < 1:
+        raise UsageError("a captioner learns from the right words alone", where="model.decoder", do="set forcing = 1")
+    initialise(decoder, config.init, layers=config.decoder.layers)
+    table = new_table(config.vocabulary, config.d_model)
+    output_table = table if decoder.width == config.d_model else new_table(config.vocabulary, decoder.width)
+    target = TokenEmbedding(config.embedding, table, name="target")
+    return Captioner(config, body=body, target=target, decoder=decoder, output=Vocabulary(output_table))
 
 
 def tagger(config: Tagger) -> Reader:

@@ -11,8 +11,10 @@ from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
 from regard.models.speech import Speech
 from regard.nn.attention.scores import Additive, Score
+from regard.nn.augment import Augmentation
 from regard.nn.copying import Copy, NoCopy
 from regard.nn.embed import Embedding
+from regard.nn.embed_patches import PatchEmbedding
 from regard.nn.feedforward import Activation, FeedForward
 from regard.nn.init import Init, Xavier
 from regard.nn.label import Pool
@@ -156,6 +158,35 @@ class Tagger:
 
 
 @dataclass(frozen=True)
+class ImageCaptioner:
+    """A sentence for a picture: patches are read, words are written, and the decoder looks at the patches by cross-attention."""
+
+    kind: ClassVar[Literal["image-captioner"]] = "image-captioner"
+    d_model: int = 128
+    "Width of the vectors."
+    patches: PatchEmbedding = PatchEmbedding()
+    "How the picture becomes a row of vectors."
+    encoder: Transformer = Transformer(layers=3, heads=4, placement="pre", feed_forward=FeedForward(d_ff=256, activation="gelu"))
+    "The trunk that reads the patches."
+    decoder: TrunkConfig = Transformer(layers=3, heads=4, placement="pre", feed_forward=FeedForward(d_ff=256))
+    "The trunk that writes; causal by nature."
+    embedding: Embedding = Embedding()
+    "How words become vectors."
+    augmentation: Augmentation = Augmentation()
+    "What is done to the pictures of training."
+    init: Init = Xavier()
+    "First values of the parameters."
+    longest: int = 0
+    "Most tokens of a sentence, its mark included; 0: taken from batching.max_length."
+    channels: int = 0
+    "1: grey, 3: colours; 0: taken from the data."
+    size: tuple[int, int] = (0, 0)
+    "Height and width of the pictures, in pixels; 0: taken from the data."
+    vocabulary: int = 0
+    "Size of the vocabulary; 0: taken from the tokenizer."
+
+
+@dataclass(frozen=True)
 class TextClassifier:
     """A label for a text."""
 
@@ -187,6 +218,7 @@ Model = (
     | Tagger
     | TextClassifier
     | ImageClassifier
+    | ImageCaptioner
     | Speech
     | GraphClassifier
     | PointerNetwork

@@ -33,6 +33,7 @@ USES = {
     "tagger": "classify",
     "text-classifier": "classify",
     "image-classifier": "classify",
+    "image-captioner": "classify",
     "speech": "classify",
     "graph-classifier": "classify",
     "pointer-network": "classify",

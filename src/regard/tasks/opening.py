@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import assert_never
 
 from regard.data.spelling import Pitches
-from regard.models.configs import EncoderDecoder, LanguageModel, MaskedLanguageModel, PointerNetwork, Tagger, TextClassifier
+from regard.models.configs import EncoderDecoder, ImageCaptioner, LanguageModel, MaskedLanguageModel, PointerNetwork, Tagger, TextClassifier
 from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
 from regard.models.saved import Saved
@@ -51,6 +51,10 @@ def open_task(run: Run, out: Path, *, ranks: Ranks, signals: Signals, warm: Save
             from regard.tasks.pictures import open_pictures
 
             return open_pictures(run, config)
+        case ImageCaptioner() as config:
+            from regard.tasks.captioning import open_captions
+
+            return open_captions(run, config, out, ranks=ranks)
         case PointerNetwork() as config:
             from regard.tasks.pointing import open_points
 
