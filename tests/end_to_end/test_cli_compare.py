@@ -77,6 +77,19 @@ def test_the_same_number_as_by_train_alone(sweep: Path, out: Path, tmp_path: Pat
     assert losses[0] == losses[1]
 
 
+def test_one_sentence_side_by_side(sweep: Path, out: Path, tmp_path: Path):
+    figure = tmp_path / "side.svg"
+    ended = small_run.regard("compare", sweep, "--out", out, *FEW, "--dry-run", "--look", "a b c", "--figure", figure)
+    assert ended.code == 0, ended.error
+    text = figure.read_text("utf-8")
+    places = [float(re.search(rf'x="([\d.]+)"[^>]*>{name}<', text)[1]) for name in ("scaled-dot-128", "dot-1024", "additive-1024")]
+    assert places == sorted(places) and places[2] > places[1] + 200 and text.count("looked at") >= 6
+    alone = small_run.regard("compare", sweep, "--look", "a b c")
+    assert alone.code == 2 and "a sentence and a file belong together" in alone.error
+    none = small_run.regard("compare", sweep, "--out", tmp_path / "no", *FEW, "--dry-run", "--look", "a", "--figure", figure)
+    assert none.code == 2 and "no finished run of it can be looked into" in none.error
+
+
 def test_a_run_of_other_settings_is_not_taken_for_it(sweep: Path, out: Path):
     ended = small_run.regard("compare", sweep, "--out", out, *FEW, "--train.steps", "5", "--progress", "none")
     assert ended.code == 2 and "was made with other settings than the sweep has now" in ended.error and not ended.out

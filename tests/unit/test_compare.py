@@ -2,14 +2,17 @@
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from regard.compare.significance import tails, welch
 from regard.compare.sweep import FOLDER, find, listed, read_sweep
 from regard.compare.table import as_json, page, rows_of
 from regard.errors import UsageError
+from regard.models.build import build
 
 SWEEP = """
 recipe = "strings-reverse"
@@ -141,3 +144,16 @@ def test_each_sweep_says_what_is_claimed():
         text = (FOLDER / f"{name}.toml").read_text("utf-8")
         assert "Claimed" in text or "Published" in text, says
         assert tomllib.loads(text)["grid"]
+
+
+@pytest.mark.parametrize("name", ["positions", "scores", "width"])
+def test_every_variant_can_be_built(name: str):
+    for variant in read_sweep(find(name)).variants:
+        with torch.device("meta"):
+            build(replace(variant.run.model, source_vocabulary=30, target_vocabulary=30))
+
+
+def test_the_ladder_has_the_published_rungs():
+    sweep = read_sweep(find("ladder"))
+    assert [variant.name for variant in sweep.variants] == ["lstm", "gru", "gru-attention", "convolutions", "transformer"]
+    assert len({variant.run.data.test for variant in sweep.variants}) == 1

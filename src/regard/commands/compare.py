@@ -14,6 +14,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say which runs there are, and the table of those that are finished")
     parser.add_argument("--json", action="store_true", help="the table as JSON")
     parser.add_argument("--curves", metavar="FILE", help="draw the validation score by step: .svg, .pdf or .png")
+    parser.add_argument("--look", metavar="TEXT", help="a sentence: draw what the clearest head of each variant looks at; with --figure")
+    parser.add_argument("--figure", metavar="FILE", help="where that is drawn: .svg, .pdf or .png")
     parser.set_defaults(settings={})
     parser.epilog = "Any other flag is a setting of every run, such as --train.steps 100: see docs/config.md and docs/compare.md."
 
@@ -23,7 +25,10 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from regard.compare.sweep import find, listed, read_sweep
+    from regard.errors import UsageError
 
+    if bool(arguments.look) != bool(arguments.figure):
+        raise UsageError("a sentence and a file belong together", do='give --look "TEXT" and --figure FILE.svg')
     if not arguments.sweep:
         for name, says in listed():
             print(f"{name:28} {says}")
@@ -51,6 +56,11 @@ def run(arguments: argparse.Namespace) -> int:
         from regard.look.printing import write_figure
 
         write_figure(arguments.curves, curves(sweep, out))
+    if arguments.look:
+        from regard.compare.side_by_side import side_by_side
+        from regard.look.printing import write_figure
+
+        write_figure(arguments.figure, side_by_side(sweep, out, arguments.look))
     return 1 if failed else 0
 
 

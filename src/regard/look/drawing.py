@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
 
 INK, FAINT, PALE, GROUND = "#1f2328", "#6a737d", "#e5e8eb", "#ffffff"
 SIZE = 15  # of the font
@@ -63,6 +63,19 @@ class Line:
 
 
 Mark = Box | Words | Curve | Line
+
+
+def moved(mark: Mark, x: float, y: float) -> Mark:
+    """The same mark, so much further to the right and down."""
+    match mark:
+        case Box() | Words():
+            return replace(mark, x=mark.x + x, y=mark.y + y)
+        case Curve():
+            return replace(mark, x1=mark.x1 + x, y1=mark.y1 + y, x2=mark.x2 + x, y2=mark.y2 + y)
+        case Line():
+            return replace(mark, points=tuple((left + x, top + y) for left, top in mark.points))
+        case _:
+            assert_never(mark)
 
 
 @dataclass(frozen=True)
