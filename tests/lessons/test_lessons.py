@@ -6,6 +6,7 @@ import ast
 import itertools
 import json
 import re
+from collections import Counter
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -233,6 +234,16 @@ def test_a_lesson_that_is_not_there_is_named_with_the_nearest():
     done = small_run.regard("lessons", "soft-lookup")
     assert done.code == 2 and nearest("soft-lookup", names()) in done.error and "soft-look-up" in done.error
     assert "--to FOLDER" in small_run.regard("lessons", names()[0], "--notebook").error
+
+
+def test_every_claim_of_the_decks_that_needs_a_word_has_it():
+    claims = [part for name in names() for part in find(name).parts if isinstance(part, Claim)]
+    assert Counter(claim.deck for claim in claims) == {"A": 3, "B": 10, "C": 3, "D": 9, "E": 4}
+    for name in names():
+        parts = find(name).parts
+        for part, after in itertools.zip_longest(parts, parts[1:]):
+            if isinstance(part, Claim) and part.check == "the next cell.":
+                assert isinstance(after, Cell), part.claim
 
 
 def test_the_files_are_numbered_in_one_order():
