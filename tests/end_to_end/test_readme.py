@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import gzip
+import lzma
 import re
 import shlex
 from pathlib import Path
@@ -45,6 +47,9 @@ def shrunk(words: list[str]) -> list[str]:
         return [*words, *(f"--{name}={value}" for name, value in (SHORT | body | {"model.d_model": 16, "batching.tokens": 900}).items())]
     if "cora-attention" in words:
         return [*words, *(f"--{name}={value}" for name, value in SHORT.items())]
+    if "wnut17-tagger" in words or "tinyshakespeare-masked" in words:
+        encoder = {f"model.encoder.{key}": value for key, value in TRUNK.items()} | {"model.d_model": 16, "tokenizer.size": 330}
+        return [*words, *(f"--{name}={value}" for name, value in (SHORT | encoder).items())]
     if "tinyshakespeare-cpu" in words or "jsb" in words:
         return [*words, *(f"--{name}={value}" for name, value in (SHORT | SMALL_TEXT).items())]
     if "--resume" in words or "--dry-run" in words:
@@ -73,6 +78,19 @@ def run(line: str) -> small_run.Ended:
     return ended
 
 
+def with_pictures_and_tags(folder: Path) -> None:
+    """Handwritten digits and a scene of them, and texts whose words have labels, as the recipes ask for them."""
+    rows = np.random.default_rng(3).integers(0, 17, (1797, 65))
+    rows[:, -1] = np.arange(len(rows)) % 10
+    (folder / "digits.csv.gz").write_bytes(gzip.compress("".join(",".join(map(str, row)) + "\n" for row in rows).encode()))
+    image = pytest.importorskip("PIL.Image", reason="Pillow, of the vision extra, reads PNG")
+    image.fromarray((15 * rows[:4, :64]).astype(np.uint8).reshape(16, 16)).save(folder / "scene.png")
+    words = [word for pair in small_run.PAIRS for word in (*pair[0].split(), "")]
+    tagged = "".join(f"{word}\t{'B-person' if word.istitle() else 'O'}\n" if word else "\n" for word in words)
+    for name in ("wnut17train.conll.xz", "emerging.dev.conll.xz", "emerging.test.annotated.xz"):
+        (folder / name).write_bytes(lzma.compress(tagged.encode()))
+
+
 def test_every_command_of_the_page_works_in_its_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     small_run.corpus(tmp_path)
     pairs = small_run.PAIRS
@@ -80,12 +98,13 @@ def test_every_command_of_the_page_works_in_its_order(tmp_path: Path, monkeypatc
         for side, language in enumerate(("de", "en")):
             small_run.write(tmp_path, f"{name}.{language}", [pair[side] for pair in some])
     small_run.write(tmp_path, "theirs.en", [pair[1].replace("the", "a") for pair in pairs[5:12]])
-    small_run.write(tmp_path, "input.txt", [side for pair in pairs for side in pair])
+    small_run.write(tmp_path, "input.txt", [side for pair in pairs for side in (*pair, "")])
     small_graph.write(tmp_path / "cora.npz")
     small_sound.archive(tmp_path / "recordings.tar.xz", small_sound.digits(9))
     small_music.write(tmp_path / "Jsb16thSeparated.json", voices=4)
     (tmp_path / "begun.mid").write_bytes(midi_of(np.array(small_music.pieces(1, voices=4)[0]), steps=4))
     (tmp_path / "one.wav").write_bytes(small_sound.wav(small_sound.tone(300)))
+    with_pictures_and_tags(tmp_path)
     (tmp_path / "DIR").symlink_to(tmp_path)
     (tmp_path / "small.toml").rename(tmp_path / "mine.toml")
     monkeypatch.chdir(tmp_path)
