@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from regard.errors import UsageError
 from regard.models.build import build
-from regard.models.configs import PointerNetwork
+from regard.models.configs import ImageCaptioner, PointerNetwork
 from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier, VisionTransformer
 from regard.models.speech import Speech, SpeechTransformer
@@ -49,6 +49,8 @@ CONFIGS = {
     "one hop": replace(NODES, trunk=GraphAttention(layers=1, last_heads=4)),
     "means": replace(NODES, trunk=GraphConvolution(layers=3)),
     "one mean": replace(NODES, trunk=GraphConvolution(layers=1)),
+    "captions": ImageCaptioner(channels=1, size=(16, 24), vocabulary=29),
+    "captions by a wide gru": ImageCaptioner(channels=3, size=(8, 8), vocabulary=29, decoder=Recurrent(width=31, attention=NoAttention())),
     "pointer": POINTS,
     "bilinear": replace(POINTS, score=Bilinear(), encoder=Recurrent(cell="gru", width=30, bidirectional=True)),
     "places": replace(POINTS, places=17),

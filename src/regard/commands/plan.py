@@ -151,7 +151,7 @@ def with_data(model, *, picture: str, features: int):
 
     from regard.errors import UsageError
 
-    if model.kind == "image-classifier" and not (model.channels and all(model.size)):
+    if model.kind in ("image-classifier", "image-captioner") and not (model.channels and all(model.size)):
         if not (found := re.fullmatch(r"(\d+)x(\d+)x(\d+)", picture)):
             raise UsageError("the model learns from its corpus how large pictures are", where="plan", do="say it: --picture 1x28x28")
         channels, height, width = map(int, found.groups())

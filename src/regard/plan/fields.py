@@ -11,6 +11,7 @@ from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier, VisionTransformer
 from regard.models.pointer_network import COORDINATES
 from regard.models.speech import Speech, SpeechTransformer
+from regard.nn.embed_patches import PatchEmbedding
 from regard.nn.stages_image import ImageStages
 from regard.nn.stages_speech import FrameStages
 from regard.nn.trunk_graph import GraphAttention, GraphConvolution, width_in
@@ -29,17 +30,7 @@ def pictures(config: ImageClassifier, load: Load) -> Part:
     told = Part("tokenisation", shape=f"({load.batch}, {config.channels}, {height}, {across}) pixels", note="pictures as they are")
     match body:
         case VisionTransformer():
-            patch = body.embedding.patch
-            grid, first = -(-height // patch) * -(-across // patch), body.pool == "first"
-            places, map_ = grid + first, (config.channels * patch**2 + 1) * width
-            embedding = Part(
-                "embedding",
-                shape=f"({load.batch}, {places}, {width})",
-                parameters=map_ + places * width + first * width,
-                maps=2 * map_ * grid * load.batch,
-                kept=load.batch * places * (width if body.embedding.dropout else 0),
-                note=f"patches of {patch} x {patch}{', and one for the class' if first else ''}; learned places",
-            )
+            embedding, places = patched(body.embedding, width, config.channels, config.size, load, first=body.pool == "first")
             inside = trunk(body.encoder, width, replace(load, source=places), name="encoder", causal=False, decodes=False)
             return Part(config.kind, parts=(told, embedding, Part("blocks", parts=(inside,)), end))
         case ImageStages():
@@ -62,6 +53,22 @@ def pictures(config: ImageClassifier, load: Load) -> Part:
             return Part(config.kind, parts=(told, Part("embedding", note="none: pixels"), Part("blocks", parts=tuple(stages)), end))
         case _:
             assert_never(body)
+
+
+def patched(config: PatchEmbedding, width: int, channels: int, size: tuple[int, int], load: Load, *, first: bool) -> tuple[Part, int]:
+    """Patches through a map, with learned places; and how many vectors they are. `first`: one more that stands for the whole."""
+    patch = config.patch
+    grid = -(-size[0] // patch) * -(-size[1] // patch)
+    places, map_ = grid + first, (channels * patch**2 + 1) * width
+    part = Part(
+        "embedding",
+        shape=f"({load.batch}, {places}, {width})",
+        parameters=map_ + places * width + first * width,
+        maps=2 * map_ * grid * load.batch,
+        kept=load.batch * places * (width if config.dropout else 0),
+        note=f"patches of {patch} x {patch}{', and one for the class' if first else ''}; learned places",
+    )
+    return part, places
 
 
 def recordings(config: Speech, load: Load) -> Part:

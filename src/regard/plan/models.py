@@ -6,13 +6,21 @@ from dataclasses import replace
 from typing import Any
 
 from regard.errors import UsageError
-from regard.models.configs import EncoderDecoder, LanguageModel, MaskedLanguageModel, PointerNetwork, Tagger, TextClassifier
+from regard.models.configs import (
+    EncoderDecoder,
+    ImageCaptioner,
+    LanguageModel,
+    MaskedLanguageModel,
+    PointerNetwork,
+    Tagger,
+    TextClassifier,
+)
 from regard.models.graph_classifier import GraphClassifier
 from regard.models.image_classifier import ImageClassifier
 from regard.models.speech import Speech
 from regard.nn.embed import Embedding
 from regard.plan.copying import copying
-from regard.plan.fields import graph, labels, pictures, points, recordings
+from regard.plan.fields import graph, labels, patched, pictures, points, recordings
 from regard.plan.part import Load, Part
 from regard.plan.trunks import handed, norm, positions, trunk, width_out
 
@@ -36,6 +44,8 @@ def model_parts(config: Any, load: Load, *, tokenisation: str = "") -> Part:
             return reader(config, load, label(config, rows=load.batch), tokenisation=tokenisation)
         case ImageClassifier():
             return pictures(config, load)
+        case ImageCaptioner():
+            return image_captioner(config, load, tokenisation=tokenisation)
         case Speech():
             return recordings(config, load)
         case GraphClassifier():
@@ -88,6 +98,29 @@ def language_model(config: LanguageModel, load: Load, *, tokenisation: str) -> P
             Part("embedding", parts=(table("text", config.vocabulary, width, config.embedding, load, length=load.target),)),
             blocks,
             vocabulary(config.vocabulary, out, load, bias=config.output_bias, shared="text" * config.tie),
+        ),
+    )
+
+
+def image_captioner(config: ImageCaptioner, load: Load, *, tokenisation: str) -> Part:
+    """Patches on one side, words on the other; the load counts words."""
+    width = config.d_model
+    patches, places = patched(config.patches, width, config.channels, config.size, load, first=False)
+    load, read = replace(load, source=places), handed(config.encoder, width)
+    out = width_out(config.decoder, width, [read])
+    words = table("target", config.vocabulary, width, config.embedding, load, length=load.target)
+    blocks = (
+        trunk(config.encoder, width, load, name="encoder", causal=False, decodes=False),
+        trunk(config.decoder, width, load, name="decoder", causal=True, memories=[read], decodes=True),
+    )
+    told = f"pictures as they are; {tokenisation or 'text'} -> {config.vocabulary:,} pieces"
+    return Part(
+        config.kind,
+        parts=(
+            Part("tokenisation", shape=f"({load.batch}, {load.target}) ids", note=told),
+            Part("embedding", parts=(replace(patches, name="patches"), words)),
+            Part("blocks", parts=blocks),
+            vocabulary(config.vocabulary, out, load, bias=False, shared="target" if out == width else ""),
         ),
     )
 
