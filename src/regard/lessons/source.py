@@ -59,7 +59,7 @@ class Lesson:
 
 
 FENCE = re.compile(r"^```(python|answer|claim)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-BLANK = re.compile(r"^(\s*)(?:(print\()(.*)\)|((?:return |[\w., \[\]:]+ = ))(.*?))  #\?(?: (.*))?$")
+BLANK = re.compile(r"^(\s*)(?:(print\()(.*)\)|((?:return |[\w., \[\]:]+ \+?= ))(.*?))  #\?(?: (.*))?$")
 
 
 def parse(name: str, text: str) -> Lesson:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.look.drawing import FAINT, PALE, SIZE, Box, Drawing, Mark, Words
+from regard.look.drawing import FAINT, GROUND, INK, PALE, SIZE, Box, Drawing, Mark, Words
 from regard.look.palette import colour
 
 TOP, MARGIN, GAP = 64, 24, 10  # pixels
@@ -33,7 +33,8 @@ def grid(
             box = left + place * cell, y, max(1, cell * 0.96), max(1, high * 0.94)
             marks.append(Box(*box, PALE if not value else colour(value < 0), opacity=0.5 if not value else round(abs(value) / most, 2)))
             if digits is not None and cell >= 30:
-                marks.append(Words(f"{value:.{digits}f}", left + cell * (place + 0.48), y + high / 2 + 4, "middle", size=12))
+                ink = GROUND if abs(value) > 0.6 * most else INK  # to be read on the colour
+                marks.append(Words(f"{value:.{digits}f}", left + cell * (place + 0.48), y + high / 2 + 4, "middle", ink, 12))
     marks += [Words(name, left - GAP, start + (number + 0.5) * high + 4, "end", size=SIZE - 2) for number, name in enumerate(rows)]
     wide = max(left + cell * len(listed[0]), MARGIN + LETTER * len(title)) + MARGIN
     return Drawing(title, wide, start + high * len(listed) + MARGIN, tuple(marks))
