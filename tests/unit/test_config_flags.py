@@ -88,3 +88,8 @@ def test_wrong_flags(name: str, text: str, said: str):
     with pytest.raises(UsageError) as caught:
         apply(Run(), {name: text})
     assert said in str(caught.value)
+
+
+def test_numbers_that_make_no_sense_are_refused_as_in_the_file():
+    with pytest.raises(UsageError, match="--train.tokens = -4 makes no sense; take 0 or more"):
+        apply(Run(), {"train.tokens": "-4"})

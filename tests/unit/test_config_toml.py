@@ -206,3 +206,31 @@ def test_files_that_are_not_there_and_files_of_other_editors(tmp_path: Path):
         load(Small, tmp_path)
     (tmp_path / "windows.toml").write_bytes(b"\xef\xbb\xbf[train]\r\nsteps = 3\r\n")
     assert load(Small, tmp_path / "windows.toml").train.steps == 3
+
+
+@dataclass(frozen=True)
+class Sizes:
+    layers: int = 1
+    width: int = 0
+    dropout: float = 0.0
+    rate: float = 0.0
+    skip: bool = False
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"layers": 0}, "recipe.toml: layers = 0 makes no sense; take 1 or more"),
+        ({"layers": -1}, "recipe.toml: layers = -1 makes no sense; take 1 or more"),
+        ({"width": -4}, "recipe.toml: width = -4 makes no sense; take 0 or more"),
+        ({"dropout": 1.0}, "recipe.toml: dropout = 1.0 makes no sense; it is a share: take 0 or more, and less than 1"),
+        ({"dropout": -0.1}, "recipe.toml: dropout = -0.1 makes no sense; it is a share: take 0 or more, and less than 1"),
+    ],
+)
+def test_numbers_that_nothing_can_have(wrong: dict, says: str):
+    assert refusal(wrong, Sizes) == says
+
+
+def test_numbers_that_something_can_have():
+    given = {"layers": 1, "width": 0, "dropout": 0.5, "rate": -1.0, "skip": False}
+    assert structure(Sizes, given) == Sizes(1, 0, 0.5, -1.0, False)

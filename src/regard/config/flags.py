@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
+from regard.config.bounds import refused
 from regard.config.docs import field_docs
 from regard.config.toml import WORDS, Place, built, hints, members, nearest, read
 from regard.errors import UsageError
@@ -50,6 +51,8 @@ def apply(obj: T, given: Mapping[str, str], *, where: str = "") -> T:
             raise UsageError(f"--{name} is not a setting", where=where, do=nearest(name, known))
         place = Place(where, f"--{name}")
         values[name] = read(known[name].hint, toml_value(known[name].hint, text), place)
+        if do := refused(name.rpartition(".")[2], values[name]):
+            place.fail(f"--{name} = {text} makes no sense", do)
     return _replaced(obj, values, Place(where))
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin,
 
 import tomli_w
 
+from regard.config.bounds import refused
 from regard.errors import RegardError, UsageError
 
 T = TypeVar("T")
@@ -255,7 +256,11 @@ def _table(cls: Any, value: object, place: Place) -> Any:
             place.fail(f"{place.at(field.name).path} is missing", f"{cls.__name__} needs it")
     usual = {field.name: _usual(field) for field in dataclasses.fields(cls)}
     read_fields = {key: read(fields[key], item, place.at(key), usual=usual[key]) for key, item in given.items()}
-    return built(cls, read_fields, place)
+    found = built(cls, read_fields, place)
+    for key, item in read_fields.items():
+        if do := refused(key, item):
+            place.fail(f"{place.at(key).path} = {item} makes no sense", do)
+    return found
 
 
 def _usual(field: dataclasses.Field) -> str:
