@@ -91,5 +91,5 @@ def test_wrong_flags(name: str, text: str, said: str):
 
 
 def test_numbers_that_make_no_sense_are_refused_as_in_the_file():
-    with pytest.raises(UsageError, match="--train.tokens = -4 makes no sense; take 0 or more"):
+    with pytest.raises(UsageError, match=r"--train\.tokens = -4 makes no sense; take 0 or more"):
         apply(Run(), {"train.tokens": "-4"})
