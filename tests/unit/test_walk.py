@@ -10,22 +10,23 @@ import pytest
 import torch
 
 import regard
-from regard.data.batch import Side
+from regard.data.batch import PairBatch, Side
 from regard.data.text_batch import TextBatch
 from regard.errors import UsageError
 from regard.look.reading import Reading, Slot, labels
 from regard.look.table import form, forms, table
 from regard.look.telling import sum_of_words, told_form, told_table, told_walk, walk_json
-from regard.look.trace import Token
+from regard.look.trace import Answer, Token
 from regard.look.walk import Walk, walk
 from regard.models.build import build
-from regard.models.configs import TextClassifier
+from regard.models.configs import EncoderDecoder, TextClassifier
 from regard.nn.attention import ALiBi, Cosine
 from regard.nn.attention.multihead import Attention
 from regard.nn.attention.scores import Bilinear
 from regard.nn.embed import Embedding
 from regard.nn.feedforward import FeedForward
 from regard.nn.positions import Rotary
+from regard.nn.trunk_recurrent import Bahdanau, Luong, Recurrent
 from regard.nn.trunk_transformer import Transformer
 from toy_layouts import padded
 
@@ -162,6 +163,33 @@ def test_what_is_told_is_what_was_found():
     scores = next(stage for stage in value["stages"] if stage["name"] == "encoder.1.own.scores")
     assert scores["columns"] == list(WORDS) and np.allclose(scores["values"], values(found, "encoder.1.own.scores"))
     assert sum_of_words([0.6, 0.1, 0.3], ["I", "am", "Sam"]) == "0.60 I + 0.10 am + 0.30 Sam"
+
+
+@pytest.mark.parametrize("attention", [Bahdanau(), Luong()], ids=["bahdanau", "luong"])
+@torch.inference_mode()
+def test_attention_of_a_recurrent_decoder_is_built_up_step_by_step(attention):
+    """States of the encoder and one of the decoder; scores, weights; what is gathered; what comes out: at every step the same numbers."""
+    torch.manual_seed(8)
+    trunk = Recurrent(bidirectional=True, output=12, dropout=0.0)
+    config = EncoderDecoder(
+        d_model=12, encoder=trunk, decoder=Recurrent(attention=attention, dropout=0.0), tie="none", source_vocabulary=9, target_vocabulary=9
+    )
+    model = build(config).eval()
+    source, target = padded([[4, 5, 6]]), padded([[1, 7, 8, 4]])
+    batch = PairBatch(source, target, target.ids, (0,), 3, 4)
+    slots: dict = {"cross": Slot("decoder", "cross", model.decoder.cross_maps, model.decoder, "target")}  # type: ignore[union-attr]
+    read = Reading(
+        "", model, batch, tuple(map(Token, WORDS)), tuple(map(Token, "abcd")), slots, lambda scores, top: ((), (Answer("", 0.0, 0.0),))
+    )
+    whole = model(batch)[0]
+    for step in range(4):
+        found = walk(read, step)
+        names = [stage.name for stage in found.stages if stage.name.startswith("decoder.0.cross.")]
+        assert [name.rpartition(".")[2] for name in names] == ["query", "key", "value", "scores", "mask", "masked", "weights", "context"]
+        weights = values(found, "decoder.0.cross.weights")
+        assert weights.shape == (1, 3) and weights.sum() == pytest.approx(1, abs=1e-5)
+        assert np.allclose(weights @ values(found, "decoder.0.cross.value"), values(found, "decoder.0.cross.context"), atol=1e-5)
+        assert np.allclose(values(found, "decoder.stream")[0], whole[step].numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize(("place", "says"), [("9", "they are numbered from 0 to 2"), ("Machine", "no token is 'Machine'")])

@@ -8,6 +8,7 @@ from regard.commands.translate import search_arguments
 
 KINDS = {"encoder": "enc-self", "cross": "cross", "decoder": "dec-self"}
 MOST = 64  # sentences on one page
+FILES = ("image-classifier", "image-captioner", "graph-classifier")  # models of these kinds read files
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,8 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     traces, look = [load(path) for path in arguments.trace], None
     if arguments.model:
-        look = watching(arguments, kinds=kinds, layers=layers, heads=heads)
+        look, reads = watching(arguments, kinds=kinds, layers=layers, heads=heads)
         traces += [look(text) for text in texts(arguments.text)]
+        if reads != "texts":  # a page may ask for sentences, but not name files
+            look = None
     if not traces:
         raise UsageError("there is nothing to look at", do='name a model and a text: regard look runs/demo "Guten Morgen!"')
     if arguments.save:
@@ -89,11 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def watching(arguments: argparse.Namespace, *, kinds, layers, heads):
-    """The model as a function from a text to what was seen."""
+    """The model as a function from a text, or from the name of a file, to what was seen; and which of the two."""
     from functools import partial
 
     model, decoding = opened(arguments)
-    return partial(model.look, decoding=decoding, kinds=kinds, layers=layers, heads=heads)
+    reads = "files" if model.config.kind in FILES else "texts"
+    return partial(model.look, decoding=decoding, kinds=kinds, layers=layers, heads=heads), reads
 
 
 def opened(arguments: argparse.Namespace):

@@ -94,7 +94,7 @@ class Reading:
 
     def slot(self, kind: Kind | None = None) -> tuple[Kind, Slot]:
         """This kind of attention, or the one that is nearest to the answer."""
-        order: tuple[Kind, ...] = ("dec-self", "enc-self", "cross")
+        order: tuple[Kind, ...] = ("dec-self", "cross", "enc-self")
         for one in (kind,) if kind else order:
             if one in self.slots and self.slots[one].layers:
                 return one, self.slots[one]

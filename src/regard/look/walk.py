@@ -81,7 +81,11 @@ def walk(
     rows = reading.tokens(kind)[0]
     at = _place(place, rows)
     numbers = chosen(layers, slot.layers, what="layer")
-    patterns = [f"{slot.embedding}.*", *(f"{slot.trunk}.{layer}.*" for layer in numbers), f"{slot.trunk}.states", f"{slot.trunk}.memory"]
+    patterns = [
+        f"{slot.embedding}.*",
+        *(f"{slot.trunk}.{layer}.*" for layer in numbers),
+        *(f"{slot.trunk}.{end}" for end in ("stream", "states", "memory")),
+    ]
     with record(reading.model, *patterns) as seen:
         log_probs = reading.log_probs()
     stages = [
