@@ -90,6 +90,8 @@ def test_a_notebook_is_valid(name: str):
                 case other:
                     pytest.fail(other)
     code = [cell for cell in whole["cells"] if cell["cell_type"] == "code"]
+    ours = [solved(part.code).rstrip("\n") for part in find(name).parts if isinstance(part, Cell)]
+    assert ["".join(cell["source"]) for cell in code] == ours, "what is run anew here is what the notebook runs"
     assert len(code) == len(ran(name).outputs) and any(cell["outputs"] for cell in code)
 
 

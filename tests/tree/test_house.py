@@ -251,7 +251,9 @@ def test_the_generated_page_on_configuration_is_fresh():
     assert (ROOT / "docs" / "config.md").read_text(encoding="utf-8") == document(Run), "run `make docs`"
 
 
-@pytest.mark.parametrize("module", ["regard.cli", "regard.data.holdout", "regard.data.defects", "regard.data.clean", "regard.config.toml"])
+@pytest.mark.parametrize(
+    "module", ["regard.cli", "regard.data.holdout", "regard.data.defects", "regard.data.clean", "regard.config.toml", "regard.lessons"]
+)
 def test_torch_is_not_imported_for_what_does_not_need_it(module: str):
     if not importlib.util.find_spec(module):
         pytest.skip(f"there is no {module} yet")
