@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -120,6 +121,27 @@ def test_decoding_step_by_step(watched, written):
     page.wait_for_selector("#count:text('step 2 of 5')")
     watched.press(page, "Space")
     assert words(page, "#answers") == ["The dog sees the", "A dog sees"]
+
+
+def test_of_models_that_only_read_or_only_write(watched, written):
+    """A classifier has no steps to replay; a language model has no source, and its replay shows what it wrote."""
+    whole = made_traces.made()
+    maps = {kind: tuple(one for one in whole.maps if one.kind == kind) for kind in NAMES}
+    reader = replace(whole, target=(), steps=(), maps=maps["enc-self"])
+    page = watched.open(written(reader), "#view=replay")
+    assert pressed(page, "#views") == ["Picture"] and page.locator("#views button").count() == 2
+    assert words(page, "[data-side=row]") == list(made_traces.SOURCE)
+    writer = replace(whole, source=(), maps=maps["dec-self"])
+    page = watched.open(written(writer), "#view=replay&kind=dec-self&layer=2&heads=1&step=2")
+    assert page.locator("#count").text_content() == "step 3 of 5" and page.locator("#read").count() == 0
+    assert words(page, "#known .coming") == [writer.steps[2].chosen.token.text]
+    own_T = writer.weights("dec-self", 2)[page_head(page), 2]
+    told = [float(page.locator("#known .token").nth(at).get_attribute("data-weight")) for at in range(3)]
+    assert told == pytest.approx(own_T[:3], abs=1e-4)
+
+
+def page_head(page) -> int:
+    return int(pressed(page, "#heads")[0])
 
 
 def test_the_address_holds_the_view(watched, written):
