@@ -5,11 +5,16 @@ from __future__ import annotations
 import ast
 import itertools
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from collections import Counter
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -230,6 +235,24 @@ def test_the_command_lists_them_and_writes_them(tmp_path: Path):
     assert (tmp_path / f"{name}.html").read_text("utf-8") == rendered(ran(name), "html")[f"{name}.html"]
     done = small_run.regard("lessons", "--blanks", "--to", tmp_path / "all")
     assert {path.name for path in (tmp_path / "all").iterdir()} == {f"{each}.html" for each in ("index", *names())}
+
+
+def test_the_command_serves_a_lesson_to_this_machine():
+    command = [sys.executable, "-m", "regard.cli", "lessons", "convexity", "--no-browser"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(DOCS.parents[1] / "src")}
+    ) as served:
+        try:
+            assert served.stdout
+            home = served.stdout.readline().strip()
+            assert home.startswith("http://127.0.0.1:")
+            for page, title in ("", "Inside the hull"), ("index.html", "A course that runs"), ("masks.html", "Masks, and the wrong mask"):
+                with urlopen(home + page, timeout=60) as answer:
+                    assert f"<h1>{title}" in answer.read().decode("utf-8")
+                    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        finally:
+            served.send_signal(signal.SIGINT)
+    assert served.returncode == 0
 
 
 def test_a_lesson_that_is_not_there_is_named_with_the_nearest():
