@@ -56,8 +56,8 @@ def index(lessons: list[tuple[str, str, str]]) -> str:
 
 INDEX = """# A course that runs
 
-One page a theme, in the order of the lectures. Each is code with its output and its figures, made by the package itself and run anew by the
-tests; nothing but the lectures is presupposed. In a browser, as notebooks, and for a class as notebooks with blanks:
+One page a theme, each building on those before. Each is code with its output and its figures, made by the package itself and run anew by
+the tests; nothing but the lectures is presupposed. In a browser, as notebooks, and for a class as notebooks with blanks:
 
 ```sh
 regard lessons                                    # the list
