@@ -22,7 +22,7 @@ def signalled(folder, where, kind):
     """A run without end, to which a signal comes while it does what `where` says."""
 
     def now():
-        os.kill(os.getpid(), kind)
+        signal.raise_signal(kind)
 
     def long_work(parts, report):  # an evaluation, or decoding: a loop that looks at the flag
         if parts.progress.step == 5:
@@ -82,7 +82,7 @@ def test_a_second_signal_leaves_at_once():
     def twice():
         with Signals():
             for _ in range(2):
-                os.kill(os.getpid(), signal.SIGTERM)
+                signal.raise_signal(signal.SIGTERM)
                 time.sleep(0.7)
             time.sleep(20)
 
@@ -94,10 +94,10 @@ def test_handlers_are_given_back_and_the_flag_is_kept():
     before = signal.getsignal(signal.SIGUSR1)
     with Signals() as signals:
         signals.check()
-        os.kill(os.getpid(), signal.SIGUSR1)
+        signal.raise_signal(signal.SIGUSR1)
         with pytest.raises(Interrupted, match="SIGUSR1") as info:
             signals.check()
-        os.kill(os.getpid(), signal.SIGUSR1)  # within half a second: the same request
+        signal.raise_signal(signal.SIGUSR1)  # within half a second: the same request
     assert info.value.code == 75
     assert signal.getsignal(signal.SIGUSR1) is before
 
@@ -107,7 +107,7 @@ def one_rank_is_told(folder, rank, step):
 
     def alone(parts, report):
         if (ranks.rank, parts.progress.step) == (rank, step):
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
 
     with Signals() as signals:
         own, stream = toy.learner(ema=0.9, ranks=ranks), toy.ToyStream(rank=ranks.rank, world=2)

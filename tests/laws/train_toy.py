@@ -239,7 +239,7 @@ def stop_at(stream: ToyStream, number: int, kind: signal.Signals = signal.SIGTER
         def after(self, cursor: Cursor) -> Iterator[tuple[PairBatch, Cursor]]:
             for count, item in enumerate(super().after(cursor), 1):
                 if count == number:
-                    os.kill(os.getpid(), kind)
+                    signal.raise_signal(kind)
                 yield item
 
     return Stopping(**vars(stream))
