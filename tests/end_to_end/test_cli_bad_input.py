@@ -53,7 +53,7 @@ CASES = {  # `run` is a run folder; the other files and folders are made in `ben
     "negative number": Case("train fine.toml --train.steps -3", USAGE, "train: steps = -3 makes no sense; take 0 or more"),
     "nothing to accumulate": Case("train fine.toml --train.accumulate 0", USAGE, "train: accumulate = 0 makes no sense; take 1 or more"),
     "dropout of more than all": Case(
-        "train fine.toml --model.encoder.dropout 1.5", USAGE, "model: no such model can be built: dropout probability*; look at its sizes *"
+        "train fine.toml --model.encoder.dropout 1.5", USAGE, "--model.encoder.dropout = 1.5 makes no sense; it is a share: *"
     ),
     "unknown metric": Case(
         "train metric.toml", USAGE, 'metric.toml: metrics[0] cannot be the string "blau"; did you mean bleu? (known: *)'

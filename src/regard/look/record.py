@@ -30,7 +30,7 @@ def record_reading(
     """
     slots: dict[Kind, Slot] = {kind: reading.slots[kind] for kind in kinds if kind in reading.slots}
     wanted: list[tuple[Kind, int]] = [(kind, layer) for kind, slot in slots.items() for layer in chosen(layers, slot.layers, what="layer")]
-    if not any(slot.layers for slot in slots.values()):
+    if set(kinds) != set(KINDS) and not any(slot.layers for slot in slots.values()):  # all that there is may be none
         raise UsageError("it has no such attention", do=reading.told())
     with record(reading.model, *(slots[kind].tap(layer, "weights") for kind, layer in wanted)) as seen:
         steps, answers = reading.say(reading.log_probs(), top)
