@@ -9,43 +9,32 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from regard.data.marks import UNK
-from regard.decode.clock import Clock
 from regard.decode.constrain import Never
 from regard.decode.draft import Hypothesis, Job
 from regard.decode.engine import Search, decode
 from regard.decode.state import Step
+from regard.decode.stepper import ModelStepper
 from regard.models.captioner import Captioner
 
 
-class PictureStepper:
+class PictureStepper(ModelStepper[Captioner]):
     """The caches of one search. A source is the number of a picture, which holds for as many others as it has patches."""
 
-    continuous = True
-
     def __init__(self, model: Captioner, pixels: UInt8[Tensor, "N C Y X"], *, slots: int, beam: int, capacity: int):
-        self.model, self.pixels = model, pixels
-        self.state = model.new_state(slots * beam, capacity, beam=beam)
-        self.clock = Clock(slots=slots, beam=beam, capacity=capacity, device=model.device)
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
+        super().__init__(model, slots=slots, beam=beam, capacity=capacity)
+        self.pixels = pixels
 
     @torch.inference_mode()
     def admit(self, slots: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
         numbers = torch.tensor([source[0] for source in sources], device=self.device)
         self.model.admit(self.state, self.pixels[numbers], self.clock.chosen(slots))
-        self.state.clear(self.clock.rows(slots))
-        self.clock.restart(slots, [0] * len(slots))
+        self.restart(slots)
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, "R"]) -> Step:
         facts, longest = self.clock.tick()
         scores_R1V = self.model.step_scores(tokens[:, None], facts, self.state, longest=longest)
         return Step(scores_R1V[:, 0].float().log_softmax(-1))
-
-    def reorder(self, rows: Int[Tensor, "R"]) -> None:
-        self.state.reorder(rows)
 
 
 def describe(model: Captioner, pixels: UInt8[Tensor, "N C Y X"], *, search: Search, limit: int) -> list[list[Hypothesis]]:

@@ -11,30 +11,23 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.decode.clock import Clock
 from regard.decode.constrain import NoRepeat
 from regard.decode.draft import Hypothesis, Job
 from regard.decode.engine import Search, decode
 from regard.decode.state import Marks, Step
+from regard.decode.stepper import ModelStepper
 from regard.models.pointer_network import Pointer
 
 MARKS = Marks(pad=0, begin=0, end=1)
 SHIFT = MARKS.end  # from what the model calls an id to what search does: the end is 1 and not 0, so 0 may stand for what is never written
 
 
-class PointerStepper:
+class PointerStepper(ModelStepper[Pointer]):
     """The caches of one search. A source is the places of its points in one table, which holds those of all sources."""
 
-    continuous = True
-
     def __init__(self, model: Pointer, points: Float[Tensor, "N C"], *, slots: int, beam: int, capacity: int):
-        self.model, self.points = model, points
-        self.state = model.new_state(slots * beam, capacity, beam=beam)
-        self.clock = Clock(slots=slots, beam=beam, capacity=capacity, device=model.device)
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
+        super().__init__(model, slots=slots, beam=beam, capacity=capacity)
+        self.points = points
 
     @torch.inference_mode()
     def admit(self, slots: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
@@ -42,8 +35,7 @@ class PointerStepper:
         lengths = torch.tensor([len(source) for source in sources], device=self.device)
         real_BS = torch.arange(points_BSC.shape[1], device=self.device) < lengths[:, None]
         self.model.admit(self.state, points_BSC, real_BS, self.clock.chosen(slots))
-        self.state.clear(self.clock.rows(slots))
-        self.clock.restart(slots, [0] * len(slots))
+        self.restart(slots)
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, "R"]) -> Step:
@@ -52,9 +44,6 @@ class PointerStepper:
         scores_R1S = self.model.step(ids, facts, self.state, longest=longest)
         log_probs = scores_R1S[:, 0].float().log_softmax(-1)
         return Step(F.pad(log_probs, (SHIFT, 0), value=-torch.inf))
-
-    def reorder(self, rows: Int[Tensor, "R"]) -> None:
-        self.state.reorder(rows)
 
 
 def answer(model: Pointer, sets: Sequence[Float[Tensor, "N C"]], *, search: Search) -> list[list[Hypothesis]]:

@@ -11,29 +11,20 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.data.batch import Side
-from regard.decode.clock import Clock
 from regard.decode.state import OpenStepper, Step
+from regard.decode.stepper import ModelStepper
 from regard.errors import UsageError
 from regard.models.translator import Translator
 from regard.nn.tap import record
 from regard.nn.view import Tokens
 
 
-class TranslatorStepper:
+class TranslatorStepper(ModelStepper[Translator]):
     """The caches of one search over `slots` sources. `heads` names the (layer, head) pairs whose mean is the attention that is reported."""
 
     def __init__(self, model: Translator, *, slots: int, beam: int, capacity: int, heads: Sequence[tuple[int, int]] = ()):
-        self.model, self.heads = model, tuple(heads)
-        self.state = model.new_state(slots * beam, capacity, beam=beam)
-        self.clock = Clock(slots=slots, beam=beam, capacity=capacity, device=model.device)
-
-    @property
-    def continuous(self) -> bool:
-        return True
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
+        super().__init__(model, slots=slots, beam=beam, capacity=capacity)
+        self.heads = tuple(heads)
 
     @torch.inference_mode()
     def admit(self, slots: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
@@ -44,8 +35,7 @@ class TranslatorStepper:
         real = torch.arange(width) < torch.tensor([len(source) for source in sources])[:, None]
         source = Side(ids, Tokens.padded(real)).to(self.device)
         self.model.admit(self.state, source, self.clock.chosen(slots))
-        self.state.clear(self.clock.rows(slots))
-        self.clock.restart(slots, [0] * len(slots))
+        self.restart(slots)
 
     @torch.inference_mode()
     def step(self, tokens: Int[Tensor, "R"]) -> Step:
@@ -56,9 +46,6 @@ class TranslatorStepper:
             scores_R1V = self.model.step_scores(tokens[:, None], facts, self.state, longest=longest)
         log_probs = F.log_softmax(scores_R1V[:, 0].float(), dim=-1)
         return Step(log_probs, self._attention(seen) if self.heads else None)
-
-    def reorder(self, rows: Int[Tensor, "R"]) -> None:
-        self.state.reorder(rows)
 
     def _tap(self, layer: int) -> str:
         """Where the weights over the (first) source pass."""

@@ -9,29 +9,19 @@ import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor
 
-from regard.decode.clock import Clock
 from regard.decode.state import OpenStepper, Step
+from regard.decode.stepper import ModelStepper
 from regard.models.language_model import Writer
 from regard.nn.view import Tokens
 
 
-class WriterStepper:
+class WriterStepper(ModelStepper[Writer]):
     """The caches of one search. A source is read but for its last token: that one is taken in with the first step, in place of the mark
     with which search begins."""
 
     def __init__(self, model: Writer, *, slots: int, beam: int, capacity: int):
-        self.model = model
-        self.state = model.new_state(slots * beam, capacity, beam=beam)
-        self.clock = Clock(slots=slots, beam=beam, capacity=capacity, device=model.device)
+        super().__init__(model, slots=slots, beam=beam, capacity=capacity)
         self.first = torch.full_like(self.clock.positions, -1)  # what stands in place of the mark, -1 after the first step
-
-    @property
-    def continuous(self) -> bool:
-        return True
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
 
     @torch.inference_mode()
     def admit(self, slots: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
@@ -56,9 +46,6 @@ class WriterStepper:
         facts, longest = self.clock.tick()
         hidden_R1D = self.model.step(tokens[:, None], facts, self.state, longest=longest)
         return Step(F.log_softmax(self.model.output(hidden_R1D)[:, 0].float(), dim=-1))
-
-    def reorder(self, rows: Int[Tensor, "R"]) -> None:
-        self.state.reorder(rows)
 
 
 def writer_opener(model: Writer, *, longest: int, reach: int = 0) -> OpenStepper:
