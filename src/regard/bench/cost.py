@@ -11,7 +11,7 @@ from itertools import pairwise
 from multiprocessing import get_context
 from typing import Any
 
-from regard.bench.longcontext import exponent, one_thread, too_long
+from regard.bench.longcontext import doubling, exponent, one_thread, too_long
 
 # FLOPs of a forward pass over n vectors of width d, a multiply-add as two (Vaswani 2017, table 1, with the maps that it leaves out).
 FORMULAS: dict[str, Callable[[int, int], int]] = {
@@ -35,9 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    lengths = [64]
-    while 2 * lengths[-1] <= arguments.longest:
-        lengths.append(2 * lengths[-1])
+    lengths = doubling(64, arguments.longest)
     given = {"d_model": arguments.d_model, "rows": arguments.rows, "seconds": arguments.seconds, "device": arguments.device}
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=one_thread) as pool:
         found = {part: pool.submit(measure, part, lengths, **given).result() for part in FORMULAS}

@@ -30,13 +30,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    lengths = [1024]
-    while 2 * lengths[-1] <= arguments.longest:
-        lengths.append(2 * lengths[-1])
+    lengths = doubling(1024, arguments.longest)
     return {
         kind: grown(kind, lengths, d_model=arguments.d_model, seconds=arguments.seconds, device=arguments.device)
         for kind in arguments.kinds
     }
+
+
+def doubling(first: int, last: int) -> list[int]:
+    """The first length, twice it, and so on, as far as the last one lets it."""
+    lengths = [first]
+    while 2 * lengths[-1] <= last:
+        lengths.append(2 * lengths[-1])
+    return lengths
 
 
 def grown(kind: str, lengths: Sequence[int], *, d_model: int, seconds: float, device: str = "cpu") -> dict[str, Any]:

@@ -23,7 +23,7 @@ from regard.data.parallel import Corpus, Filters, paths, read_pairs
 from regard.data.ragged import Ragged, RaggedWriter
 from regard.data.stream import PairCache
 from regard.data.subwords import LONGEST_WORD, SPACE, SubwordVocabulary
-from regard.data.text import Defect, unreadable
+from regard.data.text import unreadable
 from regard.data.tokenise import Tokenizer, lending, sample_pairs
 from regard.data.words import most_frequent
 from regard.errors import DataError, OutOfMemory
@@ -51,7 +51,6 @@ def prepare_pairs(
     seed: int = 1,
     workers: int = 0,
     progress: Progress | None = None,
-    on_defect: Callable[[Defect], None] | None = None,
     lends: bool = False,
 ) -> PairCache:
     """The cache of these corpora under `folder`: the one that is there if nothing changed, else a new one.
@@ -79,7 +78,7 @@ def prepare_pairs(
         parts, done, seen = [], 0, 0
         for corpus in corpora:
             start = done
-            pairs = read_pairs(corpus, counts, root=root, filters=filters, on_defect=on_defect)
+            pairs = read_pairs(corpus, counts, root=root, filters=filters)
             encoders = sides[0].encoder, sides[1].encoder, lends
             for source, target, text_bytes in ordered_map(_encode, chunks(pairs, CHUNK), setup=_set_up, given=encoders, workers=workers):
                 sides[0].append(*source)

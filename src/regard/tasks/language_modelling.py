@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from regard.data.batching import Batching
@@ -17,11 +16,10 @@ from regard.data.documents import Text
 from regard.data.marks import BOS, EOS, PAD
 from regard.data.segment_batches import SegmentBatches
 from regard.data.text_batches import TextBatches
-from regard.data.text_cache import TextCache, opening, prepare_text, train_text_tokenizer
+from regard.data.text_cache import TextCache, opening, train_text_tokenizer
 from regard.data.tokenise import Tokenizer
 from regard.decode.sample import Sample
 from regard.decode.write import write_texts
-from regard.errors import DataError
 from regard.evaluate.perplexity import running_text
 from regard.models.configs import LanguageModel
 from regard.models.language_model import Writer
@@ -29,43 +27,23 @@ from regard.models.saved import Saved, as_writer, save_model
 from regard.run import Run, root_of
 from regard.tasks.protocol import Check
 from regard.tasks.refusing import no_metrics, only
+from regard.tasks.running_text import RunningText, beginning, on_one_line, text_caches
 from regard.tasks.telling import readme, say
 from regard.tasks.tokenizers import kept
-from regard.train.auto import worth_trying
 from regard.train.device import Machine
 from regard.train.loss import CrossEntropy, Objective
 from regard.train.parallel import Ranks
 from regard.train.segments import SegmentObjective
 from regard.train.signals import Signals
 
-GIVEN, WRITTEN = 24, 60  # tokens of a sample: those of the text, those of the model
+WRITTEN = 60  # tokens of the model in a sample
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageModelling:
-    """A run's texts, ready to be read."""
-
-    run: Run
-    config: LanguageModel
-    tokenizer: Tokenizer
-    train: TextCache
-    valid: TextCache | None
-    test: TextCache | None
+class LanguageModelling(RunningText[LanguageModel]):
+    """A run whose model goes on with the texts."""
 
     usual = "loss"
-    on_cpu = 2048
-
-    @property
-    def fingerprint(self) -> str:
-        return self.train.fingerprint
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        return self.train.counts
-
-    @property
-    def most(self) -> int:
-        return worth_trying(len(self.train))
 
     def batches(self, batching: Batching, *, rank: int = 0, world: int = 1) -> TextBatches:
         return self.read(self.train, batching, seed=self.run.train.seed, rank=rank, world=world)
@@ -154,47 +132,6 @@ def open_language_modelling(
     learned, watched, tested = text_caches(run, parts, tokenizer, out, begin=begin, ranks=ranks, signals=signals)
     config = replace(config, begin=begin, end=EOS if begin == BOS else PAD, vocabulary=tokenizer.size)
     return LanguageModelling(run, config, tokenizer, learned, watched, tested)
-
-
-def text_caches(
-    run: Run, parts: Sequence[Sequence[Text]], tokenizer: Tokenizer, out: Path, *, begin: int, ranks: Ranks, signals: Signals
-) -> tuple[TextCache, TextCache | None, TextCache | None]:
-    """What is learned from, watched and tested; made by the first rank, read by all."""
-    root, strict = root_of(run.data), run.data.filters.on_bad_line == "fail"
-    folder = Path(run.data.cache) if run.data.cache else out / "cache"
-
-    def cached(corpora: Sequence[Text]) -> TextCache | None:
-        if not corpora:
-            return None
-        axes = {"begin": begin, "root": root, "strict": strict, "workers": run.data.workers}
-        found = prepare_text(corpora, tokenizer, folder, check=signals.check, **axes)
-        if len(found) < 2:
-            raise DataError("there is no text in it", where=corpora[0].path, do="look at the file, and at start and stop")
-        return found
-
-    if not ranks.first:
-        ranks.wait()
-    learned, watched, tested = map(cached, parts)
-    if ranks.first:
-        ranks.wait()
-    assert learned is not None
-    if run.data.hold_out and watched is None:
-        learned, watched = learned.held_out(run.data.hold_out)
-    return learned, watched, tested
-
-
-def beginning(cache: TextCache, number: int) -> NDArray:
-    """Some tokens to go on with: at most half of a document or, where there is but one, from anywhere in it."""
-    if len(cache.starts) == 1:
-        start = number * 7919 % len(cache)
-        return cache.ids[start : start + GIVEN]
-    place = number % len(cache.starts)
-    start, stop = int(cache.starts[place]), int(cache.starts[place + 1]) if place + 1 < len(cache.starts) else len(cache)
-    return cache.ids[start : start + min(GIVEN, (stop - start + 1) // 2)]
-
-
-def on_one_line(text: str) -> str:
-    return text.replace("\n", "↵")
 
 
 def _writer(model: nn.Module) -> Writer:

@@ -24,12 +24,11 @@ from regard.models.configs import MaskedLanguageModel
 from regard.models.reader import Reader
 from regard.models.saved import Saved, save_model
 from regard.run import Run, root_of
-from regard.tasks.language_modelling import beginning, on_one_line, text_caches
 from regard.tasks.protocol import Check
 from regard.tasks.refusing import no_metrics, only
+from regard.tasks.running_text import RunningText, beginning, on_one_line, text_caches
 from regard.tasks.telling import readme, say
 from regard.tasks.tokenizers import kept
-from regard.train.auto import worth_trying
 from regard.train.device import Machine
 from regard.train.loss import CrossEntropy, Objective
 from regard.train.parallel import Ranks
@@ -39,30 +38,10 @@ EVERY = 6  # of the tokens of a sample one is hidden
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedModelling:
-    """A run's texts, ready to have words hidden."""
-
-    run: Run
-    config: MaskedLanguageModel
-    tokenizer: Tokenizer
-    train: TextCache
-    valid: TextCache | None
-    test: TextCache | None
+class MaskedModelling(RunningText[MaskedLanguageModel]):
+    """A run whose model says which words were hidden."""
 
     usual = "accuracy"
-    on_cpu = 2048
-
-    @property
-    def fingerprint(self) -> str:
-        return self.train.fingerprint
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        return self.train.counts
-
-    @property
-    def most(self) -> int:
-        return worth_trying(len(self.train))
 
     def batches(self, batching: Batching, *, rank: int = 0, world: int = 1) -> MaskedBatches:
         return self._batches(self.train, batching, seed=self.run.train.seed, rank=rank, world=world)
